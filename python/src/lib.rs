@@ -17,6 +17,7 @@ mod outputs;
 mod pending;
 mod profile;
 mod progress;
+mod running;
 mod session;
 mod source;
 mod state;
@@ -44,12 +45,15 @@ mod _halite {
     };
     use pyo3::{
         Bound, PyResult,
-        types::{PyModule, PyModuleMethods},
+        types::{PyAnyMethods, PyModule, PyModuleMethods},
+        wrap_pyfunction,
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::messages::install();
+        let end_calls = wrap_pyfunction!(crate::running::end_calls, module)?;
+        module.py().import("atexit")?.call_method1("register", (end_calls,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -10,7 +10,7 @@ use pyo3::{prelude::*, sync::PyOnceLock};
 
 use crate::{
     error::{OrRaise, fault},
-    messages,
+    messages, running,
 };
 
 /// How often the main thread asks for signals.
@@ -60,11 +60,14 @@ pub fn long<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     if !is_main_thread(py)? {
+        let _call = running::begin(Some(token));
         return short(py, work);
     }
     let worker = worker().map_err(|error| fault(py, &format!("no thread can be started: {error}")))?;
     let (sender, receiver) = mpsc::sync_channel(1);
+    let call = running::begin(Some(token));
     let job = move || {
+        let _call = call;
         // Nobody waits any more after Ctrl-C.
         let _ = sender.send(work());
     };
@@ -102,7 +105,10 @@ fn wait<T: Send>(
 
 /// Does what ends soon, or what a thread does that sees no signals.
 pub fn short<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    let result = py.detach(work);
+    let result = py.detach(move || {
+        let _call = running::begin(None);
+        work()
+    });
     messages::deliver(py);
     result.or_raise(py)
 }

@@ -107,6 +107,30 @@ def test_ctrl_c_stops_a_call(device):
         child.kill()
 
 
+DAEMON = """
+import sys, threading
+import halite, numpy as np
+session = halite.Session(sys.stdin.buffer.read(), device=sys.argv[1], cache=False)
+session.run({"count": 2, "x": [0.0]})
+forever = {"count": np.array(1 << 40), "x": np.zeros(1, np.float32)}
+begun = threading.Event()
+def call(session=session):
+    begun.set()
+    session.run(forever)
+threading.Thread(target=call, daemon=True).start()
+begun.wait()
+del session
+print("ends", flush=True)
+"""
+
+
+def test_the_end_of_the_program_stops_calls_of_daemon_threads(device):
+    # Such a call held its device while the exit handlers of the Vulkan driver ran, which ended the process with SIGSEGV.
+    command = [sys.executable, "-c", DAEMON, device.uri]
+    child = subprocess.run(command, input=models.rounds(), capture_output=True, timeout=120)
+    assert child.stdout == b"ends\n" and child.returncode == 0, child.stderr.decode()
+
+
 def test_other_python_threads_go_on_meanwhile(device):
     session = halite.Session(models.rounds(), device=device, cache=False)
     counted = [0]

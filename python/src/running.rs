@@ -1,0 +1,71 @@
+//! The calls that go on, and their end before the process ends.
+//!
+//! A call that nobody waits for any more (after Ctrl-C, or on a daemon thread) holds its session and device. If it let go of them while
+//! the process runs the exit handlers of native libraries, the device would be closed by a Vulkan driver that is half torn down. So the
+//! interpreter, before it ends, cancels such calls and waits for them.
+
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use halite::CancelToken;
+use pyo3::prelude::*;
+
+/// How long the end of the interpreter waits. Cancelled work ends within a fraction of a second; a native library that hangs must not
+/// keep the process.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Call {
+    number: u64,
+    /// After a fork, the threads of the calls are in the other process.
+    process: u32,
+    token: Option<CancelToken>,
+}
+
+struct Calls {
+    next: u64,
+    running: Vec<Call>,
+}
+
+static CALLS: Mutex<Calls> = Mutex::new(Calls { next: 0, running: Vec::new() });
+static ENDED: Condvar = Condvar::new();
+
+fn calls() -> MutexGuard<'static, Calls> {
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call, until it is dropped.
+#[must_use]
+pub struct Running(u64);
+
+/// Counts a call, which the token cancels when there is one.
+pub fn begin(token: Option<&CancelToken>) -> Running {
+    let mut calls = calls();
+    let number = calls.next;
+    calls.next += 1;
+    calls.running.push(Call { number, process: std::process::id(), token: token.cloned() });
+    Running(number)
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        calls().running.retain(|call| call.number != self.0);
+        ENDED.notify_all();
+    }
+}
+
+fn end_all() {
+    let own = std::process::id();
+    let mut calls = calls();
+    calls.running.retain(|call| call.process == own);
+    calls.running.iter().filter_map(|call| call.token.as_ref()).for_each(CancelToken::cancel);
+    let ended = ENDED.wait_timeout_while(calls, PATIENCE, |calls| !calls.running.is_empty());
+    drop(ended.unwrap_or_else(PoisonError::into_inner));
+}
+
+/// Cancels the calls that go on, and waits for their end: what the interpreter does first when it ends.
+#[pyfunction]
+pub fn end_calls(py: Python<'_>) {
+    py.detach(end_all);
+}

@@ -42,6 +42,11 @@ pub fn invalid(py: Python<'_>, text: &str) -> PyErr {
     exception(py, text, kind_name(ErrorKind::InvalidInput), "INVALID_ARGUMENT", &[])
 }
 
+/// An exception for work that was not done because something else ends.
+pub fn cancelled(py: Python<'_>, text: &str) -> PyErr {
+    exception(py, text, kind_name(ErrorKind::Cancelled), "CANCELLED", &[])
+}
+
 /// An exception for a fault that nobody foresaw.
 pub fn fault(py: Python<'_>, text: &str) -> PyErr {
     exception(py, text, kind_name(ErrorKind::Other), "INTERNAL", &[])

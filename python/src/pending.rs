@@ -5,7 +5,14 @@ use std::time::Instant;
 use halite::{ErrorKind, RunOptions};
 use pyo3::prelude::*;
 
-use crate::{error::OrRaise, messages, options::deadline, outputs::Outputs, work::LOOK};
+use crate::{
+    error::OrRaise,
+    messages,
+    options::deadline,
+    outputs::Outputs,
+    running,
+    work::{LOOK, is_main_thread},
+};
 
 /// A call whose work may still be going on, from `start()`. Dropping it gives up the results; the work runs to its end.
 #[pyclass(frozen, module = "halite")]
@@ -42,6 +49,7 @@ impl Pending {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Outputs> {
         let deadline = deadline(py, timeout)?;
         let options = deadline.map_or_else(RunOptions::new, |end| RunOptions::new().deadline(end));
+        let _call = running::begin(py, None, is_main_thread(py)?)?;
         loop {
             let looked = py.detach(|| self.look(&options, deadline));
             messages::deliver(py);

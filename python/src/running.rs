@@ -12,6 +12,8 @@ use std::{
 use halite::CancelToken;
 use pyo3::prelude::*;
 
+use crate::error::cancelled;
+
 /// How long the end of the interpreter waits. Cancelled work ends within a fraction of a second; a native library that hangs must not
 /// keep the process.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,10 +27,12 @@ struct Call {
 
 struct Calls {
     next: u64,
+    /// The process whose interpreter ends: only its main thread begins calls then, for other functions that run at the end.
+    ending: Option<u32>,
     running: Vec<Call>,
 }
 
-static CALLS: Mutex<Calls> = Mutex::new(Calls { next: 0, running: Vec::new() });
+static CALLS: Mutex<Calls> = Mutex::new(Calls { next: 0, ending: None, running: Vec::new() });
 static ENDED: Condvar = Condvar::new();
 
 fn calls() -> MutexGuard<'static, Calls> {
@@ -39,13 +43,17 @@ fn calls() -> MutexGuard<'static, Calls> {
 #[must_use]
 pub struct Running(u64);
 
-/// Counts a call, which the token cancels when there is one.
-pub fn begin(token: Option<&CancelToken>) -> Running {
+/// Counts a call, which the token cancels when there is one. Fails on other threads than the main one when the interpreter ends.
+pub fn begin(py: Python<'_>, token: Option<&CancelToken>, is_main: bool) -> PyResult<Running> {
+    let process = std::process::id();
     let mut calls = calls();
+    if calls.ending == Some(process) && !is_main {
+        return Err(cancelled(py, "the interpreter ends: no call can begin on this thread any more"));
+    }
     let number = calls.next;
     calls.next += 1;
-    calls.running.push(Call { number, process: std::process::id(), token: token.cloned() });
-    Running(number)
+    calls.running.push(Call { number, process, token: token.cloned() });
+    Ok(Running(number))
 }
 
 impl Drop for Running {
@@ -58,6 +66,7 @@ impl Drop for Running {
 fn end_all() {
     let own = std::process::id();
     let mut calls = calls();
+    calls.ending = Some(own);
     calls.running.retain(|call| call.process == own);
     calls.running.iter().filter_map(|call| call.token.as_ref()).for_each(CancelToken::cancel);
     let ended = ENDED.wait_timeout_while(calls, PATIENCE, |calls| !calls.running.is_empty());

@@ -10,7 +10,8 @@ use pyo3::{prelude::*, sync::PyOnceLock};
 
 use crate::{
     error::{OrRaise, fault},
-    messages, running,
+    messages,
+    running::{self, Running},
 };
 
 /// How often the main thread asks for signals.
@@ -59,13 +60,13 @@ pub fn long<T: Send + 'static>(
     token: &CancelToken,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    if !is_main_thread(py)? {
-        let _call = running::begin(Some(token));
-        return short(py, work);
+    let is_main = is_main_thread(py)?;
+    let call = running::begin(py, Some(token), is_main)?;
+    if !is_main {
+        return here(py, call, work);
     }
     let worker = worker().map_err(|error| fault(py, &format!("no thread can be started: {error}")))?;
     let (sender, receiver) = mpsc::sync_channel(1);
-    let call = running::begin(Some(token));
     let job = move || {
         let _call = call;
         // Nobody waits any more after Ctrl-C.
@@ -105,8 +106,14 @@ fn wait<T: Send>(
 
 /// Does what ends soon, or what a thread does that sees no signals.
 pub fn short<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    let call = running::begin(py, None, is_main_thread(py)?)?;
+    here(py, call, work)
+}
+
+/// Does work on this thread.
+fn here<T: Send>(py: Python<'_>, call: Running, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let result = py.detach(move || {
-        let _call = running::begin(None);
+        let _call = call;
         work()
     });
     messages::deliver(py);

@@ -49,9 +49,13 @@ impl Pending {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Outputs> {
         let deadline = deadline(py, timeout)?;
         let options = deadline.map_or_else(RunOptions::new, |end| RunOptions::new().deadline(end));
-        let _call = running::begin(py, None, is_main_thread(py)?)?;
+        let is_main = is_main_thread(py)?;
         loop {
-            let looked = py.detach(|| self.look(&options, deadline));
+            let call = running::begin(py, None, is_main)?;
+            let looked = py.detach(|| {
+                let _call = call;
+                self.look(&options, deadline)
+            });
             messages::deliver(py);
             if let Some(outputs) = looked.or_raise(py)? {
                 return Ok(Outputs::new(outputs));

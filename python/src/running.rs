@@ -18,6 +18,10 @@ use crate::error::cancelled;
 /// keep the process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the threads of cancelled calls have to let go of what they hold, and the threads of a software driver, which look for more
+/// work for a while, to fall asleep.
+const GRACE: Duration = Duration::from_millis(200);
+
 struct Call {
     number: u64,
     /// After a fork, the threads of the calls are in the other process.
@@ -68,9 +72,13 @@ fn end_all() {
     let mut calls = calls();
     calls.ending = Some(own);
     calls.running.retain(|call| call.process == own);
+    if calls.running.is_empty() {
+        return;
+    }
     calls.running.iter().filter_map(|call| call.token.as_ref()).for_each(CancelToken::cancel);
     let ended = ENDED.wait_timeout_while(calls, PATIENCE, |calls| !calls.running.is_empty());
     drop(ended.unwrap_or_else(PoisonError::into_inner));
+    std::thread::sleep(GRACE);
 }
 
 /// Cancels the calls that go on, and waits for their end: what the interpreter does first when it ends.

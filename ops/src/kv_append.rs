@@ -18,13 +18,13 @@ use crate::{
 pub struct KvAppend {
     /// Number of sequences.
     #[serde(default = "one")]
-    pub batch: u64,
+    pub batch: Size,
     /// Key-value heads.
     pub kv_heads: u64,
     /// New rows of a head.
     pub len: Size,
     /// Rows of a head in the cache.
-    pub capacity: u64,
+    pub capacity: Size,
     /// Elements of a row.
     pub head_dim: u64,
     /// Type of the new rows.
@@ -95,8 +95,8 @@ impl TryFrom<Vec<Size>> for Turns {
     }
 }
 
-fn one() -> u64 {
-    1
+fn one() -> Size {
+    1.into()
 }
 
 fn f32() -> DType {
@@ -105,12 +105,18 @@ fn f32() -> DType {
 
 impl KvAppend {
     /// One sequence's new rows of a type, at the beginning of another buffer.
-    pub fn new(kv_heads: u64, len: impl Into<Size>, capacity: u64, head_dim: u64, dtype: DType) -> Self {
+    pub fn new(
+        kv_heads: u64,
+        len: impl Into<Size>,
+        capacity: impl Into<Size>,
+        head_dim: u64,
+        dtype: DType,
+    ) -> Self {
         KvAppend {
-            batch: 1,
+            batch: 1.into(),
             kv_heads,
             len: len.into(),
-            capacity,
+            capacity: capacity.into(),
             head_dim,
             rows: dtype,
             cache: dtype,
@@ -126,7 +132,7 @@ impl KvAppend {
 #[cfg(any(test, feature = "testing"))]
 impl KvAppend {
     fn samples_of(rows: DType, cache: DType) -> Vec<KvAppend> {
-        let of = |kv_heads, len, capacity, head_dim| {
+        let of = |kv_heads: u64, len: u64, capacity: u64, head_dim: u64| {
             let op = KvAppend::new(kv_heads, len, capacity, head_dim, rows);
             KvAppend { cache, ..op }
         };
@@ -135,17 +141,17 @@ impl KvAppend {
             KvAppend { turned: Some(Turns { rotary_dim, interleaved, tables: 20.into() }), ..op }
         };
         vec![
-            turned(KvAppend { batch: 2, in_place: true, starts: true, ..of(2, 1, 9, 32) }, false),
+            turned(KvAppend { batch: 2.into(), in_place: true, starts: true, ..of(2, 1, 9, 32) }, false),
             turned(KvAppend { in_place: true, start: 3, ..of(3, 4, 9, 10) }, true),
-            turned(KvAppend { batch: 2, starts: true, ..of(2, 3, 7, 8) }, true),
+            turned(KvAppend { batch: 2.into(), starts: true, ..of(2, 3, 7, 8) }, true),
             KvAppend { start: 5, ..of(2, 1, 9, 32) },
             KvAppend { start: 2, seq_first: true, ..of(3, 4, 6, 5) },
-            KvAppend { batch: 3, starts: true, ..of(2, 3, 10, 8) },
-            KvAppend { batch: 2, in_place: true, ..of(2, 7, 7, 6) },
-            KvAppend { batch: 2, in_place: true, seq_first: true, ..of(3, 5, 5, 3) },
-            KvAppend { batch: 2, in_place: true, start: 3, ..of(2, 2, 9, 8) },
-            KvAppend { batch: 2, in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 5) },
-            KvAppend { batch: 3, in_place: true, starts: true, ..of(2, 3, 10, 8) },
+            KvAppend { batch: 3.into(), starts: true, ..of(2, 3, 10, 8) },
+            KvAppend { batch: 2.into(), in_place: true, ..of(2, 7, 7, 6) },
+            KvAppend { batch: 2.into(), in_place: true, seq_first: true, ..of(3, 5, 5, 3) },
+            KvAppend { batch: 2.into(), in_place: true, start: 3, ..of(2, 2, 9, 8) },
+            KvAppend { batch: 2.into(), in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 5) },
+            KvAppend { batch: 3.into(), in_place: true, starts: true, ..of(2, 3, 10, 8) },
             of(2, 0, 4, 4),
             of(2, 0, 0, 4),
         ]
@@ -167,7 +173,7 @@ impl KvAppend {
     pub fn rotary(&self) -> Option<Rotary> {
         let Turns { rotary_dim, interleaved, tables } = self.turned?;
         Some(Rotary {
-            batch: self.batch.into(),
+            batch: self.batch,
             rotary_dim: Some(rotary_dim),
             interleaved,
             positions: Positions::I64,
@@ -208,9 +214,9 @@ impl Op for KvAppend {
     fn inputs(&self) -> Vec<TensorDesc> {
         let heads = Size::from(self.kv_heads);
         let dims = if self.seq_first { [self.len, heads] } else { [heads, self.len] };
-        let rows = [self.batch.into(), dims[0], dims[1], self.head_dim.into()];
+        let rows = [self.batch, dims[0], dims[1], self.head_dim.into()];
         let rows = TensorDesc::new("rows", self.rows, rows);
-        let cache = [self.batch, self.kv_heads, self.capacity, self.head_dim];
+        let cache = [self.batch, heads, self.capacity, self.head_dim.into()];
         let cache = (!self.in_place).then(|| TensorDesc::new("cache", self.cache, cache));
         let starts = self.starts.then(|| TensorDesc::new("starts", DType::I32, [self.batch]));
         let turns = self.rotary().into_iter().flat_map(|own| own.inputs().into_iter().skip(1));
@@ -218,7 +224,8 @@ impl Op for KvAppend {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let dims = [self.batch, self.kv_heads, self.capacity, self.head_dim];
+        let heads = Size::from(self.kv_heads);
+        let dims = [self.batch, heads, self.capacity, self.head_dim.into()];
         vec![TensorDesc::new("cache", self.cache, dims)]
     }
 
@@ -243,20 +250,21 @@ impl Op for KvAppend {
     }
 
     fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
-        let (dim, len) = (self.head_dim, self.len.exact());
+        let (dim, [batch, len, capacity]) =
+            (self.head_dim, [self.batch, self.len, self.capacity].map(|size| size.exact()));
         let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
         let rows = self.new_rows(inputs);
-        for (b, h) in (0..self.batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
+        for (b, h) in (0..batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
             let start =
                 if self.starts { inputs[self.starts_index()].int(b as usize) } else { self.start as i64 };
             let Ok(start) = u64::try_from(start) else { continue };
-            for i in (0..len).filter(|i| start + i < self.capacity) {
+            for i in (0..len).filter(|i| start + i < capacity) {
                 let from = if self.seq_first {
                     (b * len + i) * self.kv_heads + h
                 } else {
                     (b * self.kv_heads + h) * len + i
                 };
-                let to = (b * self.kv_heads + h) * self.capacity + start + i;
+                let to = (b * self.kv_heads + h) * capacity + start + i;
                 for e in 0..dim {
                     let value = rows[(from * dim + e) as usize];
                     cache[(to * dim + e) as usize] = self.cache.round(value);
@@ -302,8 +310,8 @@ impl Samples for KvAppend {
         if !self.starts || index != self.starts_index() {
             return None;
         }
-        let mut start = |b| if b == 1 { -1 } else { (random() % self.capacity.max(1)) as i64 };
-        Some(Values::Int((0..self.batch).map(&mut start).collect()))
+        let mut start = |b| if b == 1 { -1 } else { (random() % self.capacity.exact().max(1)) as i64 };
+        Some(Values::Int((0..self.batch.exact()).map(&mut start).collect()))
     }
 }
 

@@ -24,11 +24,11 @@ impl Builder {
         let ([batch, kv_heads, len, head_dim], [b_c, h_c, capacity, d_c]) = (&own[..], &dims[..]) else {
             return Err(wrong(self));
         };
-        let [batch, kv_heads, head_dim] = [batch, kv_heads, head_dim].map(|size| size.exact());
-        let ([b_c, h_c, capacity, d_c], len) = ([b_c, h_c, capacity, d_c].map(|size| size.exact()), *len);
-        if [batch, kv_heads, head_dim] != [b_c, h_c, d_c] || self.tensor(starts).elements() != batch {
+        if [batch, kv_heads, head_dim] != [b_c, h_c, d_c] || self.tensor(starts).count() != *batch {
             return Err(wrong(self));
         }
+        let (batch, len, capacity) = (*batch, *len, *capacity);
+        let (kv_heads, head_dim) = (kv_heads.exact(), head_dim.exact());
         let element = self.element(cache);
         let held = self.in_type_of(cache, FLOATS, "a cache of keys and values")?;
         let dtype = self.element(held).storage();

@@ -65,7 +65,7 @@ fn checked(operation: Operation, inputs: Vec<TensorId>, node: &Node) -> Option<N
 /// The writing of rows that are turned first.
 fn written(rotary: &Rotary, append: &KvAppend) -> Option<Operation> {
     let turned = Turns::of(rotary)?;
-    let same = rotary.batch.is(append.batch.into())
+    let same = rotary.batch.is(append.batch)
         && rotary.heads == append.kv_heads
         && rotary.len.is(append.len)
         && rotary.head_dim == append.head_dim

@@ -1,7 +1,6 @@
 //! The dispatches of the kernels of `kv_append`, by template.
 
 use halite_ops::{Op, Operation, copy::StridedCopy, kv_append::KvAppend};
-use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit, Variant,
@@ -98,7 +97,7 @@ fn copied(copy: Operation) -> Result<Vec<Step>, Unfit> {
 /// The dispatch, with elements of `unit` bytes.
 fn append(op: &KvAppend, build: &str, params: &Params, dim: u64) -> Result<Plan, Unfit> {
     let lanes = params.get("lanes")?;
-    let each = if op.in_place { op.len } else { Size::from(op.capacity) };
+    let each = if op.in_place { op.len } else { op.capacity };
     let items = narrow("a number of elements", each * (op.batch * op.kv_heads) * dim)?;
     for tensor in op.inputs().iter().chain(&op.outputs()) {
         narrow("a number of elements", tensor.elements())?;

@@ -142,9 +142,9 @@ pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: Size) -> Result<
     let rank = b.rank(added);
     match b.sizes(added).last().copied() {
         Some(own) if own < keys => {
-            let mut borders = vec![(0, 0); rank];
-            borders[rank - 1] = (0, (keys - own).exact_signed());
-            b.pad(added, &borders, halite_ops::pad::Border::Constant, f64::NEG_INFINITY)
+            let mut borders = vec![[Size::constant(0); 2]; rank];
+            borders[rank - 1][1] = keys - own;
+            b.pad_open(added, &borders, f64::NEG_INFINITY)
         }
         _ => Ok(added),
     }

@@ -1,7 +1,7 @@
 //! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
 //! a length of its own.
 
-use halite_ops::{DType, expression::Function, pad::Border};
+use halite_ops::{DType, expression::Function, norm::NormKind};
 use halite_sizes::Size;
 
 use super::{
@@ -10,11 +10,22 @@ use super::{
     microsoft_attention::{columns, heads, refuse},
 };
 use crate::{
-    build::{Builder, Scores},
+    build::{Builder, Normalization, Range, Scores},
     graph::TensorId,
 };
 
 pub(super) const MICROSOFT: &[(&str, Import)] = &[("GroupQueryAttention", group_query)];
+
+/// The input that says how many queries of each sequence count.
+const QUERY_LENGTHS: usize = 16;
+
+/// How many keys of the longest sequence there are.
+#[derive(Clone, Copy)]
+enum Total {
+    Known(Size),
+    /// By data: the host reads it.
+    Read(Size),
+}
 
 /// How many keys lie before those of this call.
 #[derive(Clone, Copy)]
@@ -34,57 +45,88 @@ struct Call {
     /// Keys that the results have room for.
     room: Size,
     past: Past,
+    /// How many keys each sequence has after the call, `i64[batch]`.
+    after: TensorId,
 }
 
+/// The number of all keys, as models give it.
+const TOTAL: &str = "the number of keys (total_sequence_length)";
+
 impl Call {
-    /// The sizes, from the queries' and those of the keys of earlier calls. Only where these grow by every call, or there are
-    /// none, is the number of all keys needed to be known: elsewhere lengths are read when the call runs.
+    /// The sizes, from the queries' and those of the keys of earlier calls. Lengths are read when the call runs.
     fn of(b: &mut Builder, node: &NodeView<'_>, [batch, len]: [Size; 2]) -> Result<Call> {
-        let what = "the number of keys (total_sequence_length)";
         let lengths = node.input(5)?;
         if b.tensor(lengths).count() != batch {
             return Err(node.invalid(format!("{} are not {batch} lengths", b.describe(&[lengths]))));
         }
+        let after = b.plus(lengths, 1)?;
+        let after = b.reshape_to(after, &[batch])?;
         let held = match node.optional(3) {
             Some(past) => *b.sizes(past).get(2).ok_or_else(|| {
                 node.invalid(format!("{} are no keys of earlier calls", b.describe(&[past])))
             })?,
             None => 0.into(),
         };
-        let total = node.input(6)?;
-        let total = match b.size_values(total).as_deref() {
-            Some([total]) => *total,
-            None if held > 0 => held,
-            _ => match b.need_ints(total, what)?[..] {
-                [total] => total.into(),
-                _ => 0.into(),
-            },
-        };
-        if total < len {
-            return Err(node.invalid(format!("{what} is not at least that of queries, {len}")));
-        }
-        // Where all keys are new, none is old, also of a sequence that is shorter than its row. A single sequence that fills what it
-        // has grows by this call.
-        let grows = batch == 1 && held + len == total;
-        let past = if held == 0 && total > len {
-            return Err(node.invalid("the keys of earlier calls are missing"));
-        } else if total == len {
-            Past::Known(0.into())
-        } else if grows {
-            Past::Known(held)
-        } else {
-            // The lengths are those of everything, less one.
-            let lengths = b.reshape_to(lengths, &[batch])?;
-            let less = b.computed(DType::I64, &[], vec![Size::constant(1) - len])?;
-            let lengths = b.cast(lengths, DType::I64)?;
-            let past = b.binary(Function::Add, lengths, less)?;
-            let past = b.at_least(past, 0)?;
-            match b.size_values(past).as_deref() {
-                Some([past]) if *past <= held => Past::Known(*past),
-                _ => Past::Each(past),
+        let given = node.optional(QUERY_LENGTHS);
+        let total = Call::total(b, node, [len, held], given.is_some())?;
+        let room = match total {
+            Total::Known(total) if total < len => {
+                return Err(node.invalid(format!("{TOTAL} is not at least that of queries, {len}")));
             }
+            Total::Known(total) if held == 0 && total > len && given.is_none() => {
+                return Err(node.invalid("the keys of earlier calls are missing"));
+            }
+            Total::Known(total) if total <= held => held,
+            Total::Known(total) => total,
+            Total::Read(total) => total.max(held),
         };
-        Ok(Call { batch, len, room: if total <= held { held } else { total }, past })
+        let past = match (total, given) {
+            // Where all keys are new, none is old, also of a sequence that is shorter than its row.
+            (Total::Known(total), None) if total == len => Past::Known(0.into()),
+            _ => Call::past(b, node, [batch, len, held], after)?,
+        };
+        Ok(Call { batch, len, room, past, after })
+    }
+
+    /// How many keys lie before those of this call, by how many there are `after` it.
+    fn past(
+        b: &mut Builder,
+        node: &NodeView<'_>,
+        [batch, len, held]: [Size; 3],
+        after: TensorId,
+    ) -> Result<Past> {
+        // Rows of a sequence that do not count are the last: keys of later calls take their places.
+        let new = match node.optional(QUERY_LENGTHS) {
+            Some(given) if b.tensor(given).count() != batch => {
+                let reason = format!("{} are not {batch} numbers of queries", b.describe(&[given]));
+                return Err(node.invalid(reason));
+            }
+            Some(given) => {
+                let given = b.reshape_to(given, &[batch])?;
+                b.cast(given, DType::I64)?
+            }
+            None => b.computed(DType::I64, &[], vec![len])?,
+        };
+        let past = b.binary(Function::Sub, after, new)?;
+        let past = b.at_least(past, 0)?;
+        Ok(match b.size_values(past).as_deref() {
+            Some([past]) if *past <= held => Past::Known(*past),
+            _ => Past::Each(past),
+        })
+    }
+
+    /// The number of all keys of the longest sequence. Where only data say it, the results have the room that keys of earlier calls
+    /// have, if that is fixed: a model that updates caches in place. Where that is open caches may grow, and the host reads it.
+    fn total(b: &mut Builder, node: &NodeView<'_>, [len, held]: [Size; 2], bound: bool) -> Result<Total> {
+        let total = node.input(6)?;
+        Ok(match b.size_values(total).as_deref() {
+            Some([total]) => Total::Known(*total),
+            Some(_) => return Err(node.invalid(format!("{} is not {TOTAL}", b.describe(&[total])))),
+            None if held.is_constant() && held > 0 && held >= len => Total::Known(held),
+            // Without earlier keys there are no others than those of this call.
+            None if !bound && held == 0 => Total::Known(len),
+            None => Total::Read(b.read_number(total, TOTAL)?),
+        })
     }
 
     /// Places of the queries among the keys, `i64[batch, len]`.
@@ -124,8 +166,12 @@ impl Call {
         {
             return b.concat(&[past, own], 2);
         }
-        let more = if self.room == held { 0 } else { (self.room - held).exact_signed() };
-        let past = b.pad(past, &[(0, 0), (0, 0), (0, more), (0, 0)], Border::Constant, 0.0)?;
+        let past = if self.room.is(held) {
+            past
+        } else {
+            let none = [Size::constant(0); 2];
+            b.pad_open(past, &[none, none, [0.into(), self.room - held], none], 0.0)?
+        };
         let starts = match self.past {
             Past::Known(before) => self.each(b, before)?,
             Past::Each(before) => before,
@@ -143,6 +189,54 @@ impl Call {
                 b.binary(Function::Add, past, len).map(Some)
             }
         }
+    }
+
+    /// Queries and keys turned by their places.
+    fn turned(self, b: &mut Builder, node: &NodeView<'_>, both: [TensorId; 2]) -> Result<[TensorId; 2]> {
+        let tables = [node.input(7)?, node.input(8)?];
+        let dim = b.sizes(both[0])[3].exact();
+        let turned = b.sizes(tables[0]).get(1).map_or(0, |half| half.exact().saturating_mul(2)).min(dim);
+        let places = match node.optional(9) {
+            Some(places) => places,
+            None => self.places(b)?,
+        };
+        let interleaved = node.flag("rotary_interleaved", false)?;
+        let [q, k] = both;
+        Ok([
+            b.rotary(q, places, tables, turned, interleaved)?,
+            b.rotary(k, places, tables, turned, interleaved)?,
+        ])
+    }
+
+    /// Attention to all keys that count, `[batch, heads, len, dim]`.
+    fn attended(self, b: &mut Builder, node: &NodeView<'_>, qkv: [TensorId; 3]) -> Result<TensorId> {
+        let causal = node.flag("causal", true)?;
+        // A window has the query's own key, too.
+        let left = Some(node.int("local_window_size", -1)?).filter(|size| *size > 0).map(|size| size - 1);
+        let mut mask = node.optional(10).map(|bias| given_mask(b, bias, self.room)).transpose()?;
+        if left.is_some() {
+            let places = self.places(b)?;
+            let one = Size::constant(1);
+            let places = b.reshape_to(places, &[self.batch, one, self.len, one])?;
+            let band = b.band_around(places, self.room, left, Some(0))?;
+            mask = Some(match mask {
+                Some(bias) => b.binary(Function::Add, band, bias)?,
+                None => band,
+            });
+        }
+        let number = |name| Ok(Some(node.float(name, 0.0)?).filter(|value| *value != 0.0).map(f64::from));
+        let lengths = match (left, causal) {
+            (Some(_), _) => None,
+            (None, true) => self.lengths(b)?,
+            (None, false) => Some(self.after),
+        };
+        let (scale, softcap) = (number("scale")?, number("softcap")?);
+        let scores = Scores { scale, softcap, causal: causal && left.is_none(), lengths };
+        let sinks = node.optional(11);
+        if sinks.is_some() || node.flag("smooth_softmax", false)? {
+            return with_sinks(b, qkv, mask, scores, sinks);
+        }
+        b.attention(qkv, mask, scores)
     }
 
     /// A number for each sequence, `i64[batch]`.
@@ -172,43 +266,86 @@ fn given(b: &mut Builder, node: &NodeView<'_>, own: u64, others: u64) -> Result<
     Ok([split_heads(b, node, q, own)?, split_heads(b, node, k, others)?, split_heads(b, node, v, others)?])
 }
 
-fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(11, "head_sink"), (12, "k_scale"), (13, "v_scale")])?;
-    if node.flag("smooth_softmax", false)? || node.is_used(3) {
-        return Err(node.unsupported("smooth_softmax, and scores as an output"));
+/// Queries or keys, each head's elements by the root of the mean of their squares.
+fn normalized(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    x: TensorId,
+    input: usize,
+    epsilon: &str,
+) -> Result<TensorId> {
+    let Some(weight) = node.optional(input) else { return Ok(x) };
+    let both = node.float("qk_norm_epsilon", 1e-6)?;
+    let norm = Normalization {
+        kind: NormKind::Rms,
+        first: 3,
+        end: 4,
+        groups: 1,
+        epsilon: node.float(epsilon, both)?,
+    };
+    b.normalize(x, Some(weight), None, norm)
+}
+
+/// Attention where the sum of each head's weights has one more term, e^`sink`, of a key that has no value. `sinks` are those of the
+/// heads, 0 without.
+fn with_sinks(
+    b: &mut Builder,
+    [q, k, v]: [TensorId; 3],
+    mask: Option<TensorId>,
+    scores: Scores,
+    sinks: Option<TensorId>,
+) -> Result<TensorId> {
+    let scores = b.attention_scores([q, k], mask, scores)?.masked;
+    let &[batch, heads, queries, keys] = b.sizes(scores) else {
+        return Err(b.invalid("scores have four dimensions"));
+    };
+    let one = Size::constant(1);
+    let sinks = match sinks {
+        Some(sinks) => b.as_f32(sinks)?,
+        None => b.float(DType::F32, 0.0)?,
+    };
+    let own = if b.tensor(sinks).count() == one { one } else { heads };
+    let sinks = b.reshape_to(sinks, &[one, own, one, one])?;
+    let sinks = b.expand_to(sinks, &[batch, heads, queries, one])?;
+    let all = b.concat(&[scores, sinks], 3)?;
+    let weights = b.softmax(all, 3, false)?;
+    let first = Range { start: 0.into(), step: 1, count: keys };
+    let ranges = [Range::all(batch), Range::all(heads), Range::all(queries), first];
+    let weights = b.slice(weights, &ranges)?;
+    let made = b.attend(weights, v)?;
+    let element = b.element(q);
+    b.cast(made, element)
+}
+
+/// What these kernels do not do.
+fn refuse_forms(node: &NodeView<'_>) -> Result<()> {
+    refuse(node, &[(12, "k_scale"), (13, "v_scale")])?;
+    if node.flag("sliding_window_cache", false)? {
+        return Err(node.unsupported("sliding_window_cache: caches that hold a window alone"));
     }
+    if node.is_used(3) {
+        return Err(node.unsupported("scores as an output"));
+    }
+    Ok(())
+}
+
+fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    refuse_forms(node)?;
     let (own, others) = (heads(node, "num_heads")?, heads(node, "kv_num_heads")?);
     let [mut q, mut k, v] = given(b, node, own, others)?;
-    let &[batch, _, len, dim] = b.sizes(q) else { return Err(node.invalid("queries have heads")) };
-    let (call, dim) = (Call::of(b, node, [batch, len])?, dim.exact());
+    let &[batch, _, len, _] = b.sizes(q) else { return Err(node.invalid("queries have heads")) };
+    if b.sizes(k)[2] != len || b.sizes(v)[2] != len {
+        return Err(
+            node.unsupported(format!("keys that are not as many as queries: {}", b.describe(&[q, k, v])))
+        );
+    }
+    let call = Call::of(b, node, [batch, len])?;
+    q = normalized(b, node, q, 14, "q_norm_epsilon")?;
+    k = normalized(b, node, k, 15, "k_norm_epsilon")?;
     if node.flag("do_rotary", false)? {
-        let tables = [node.input(7)?, node.input(8)?];
-        let turned = b.sizes(tables[0]).get(1).map_or(0, |half| half.exact().saturating_mul(2)).min(dim);
-        let places = match node.optional(9) {
-            Some(places) => places,
-            None => call.places(b)?,
-        };
-        let interleaved = node.flag("rotary_interleaved", false)?;
-        q = b.rotary(q, places, tables, turned, interleaved)?;
-        k = b.rotary(k, places, tables, turned, interleaved)?;
+        [q, k] = call.turned(b, node, [q, k])?;
     }
     let (k, v) = (call.present(b, node.optional(3), k)?, call.present(b, node.optional(4), v)?);
-    let left = Some(node.int("local_window_size", -1)?).filter(|size| *size > 0).map(|size| size - 1);
-    let by_kernel = left.is_none();
-    let mut mask = node.optional(10).map(|bias| given_mask(b, bias, call.room)).transpose()?;
-    if !by_kernel {
-        let places = call.places(b)?;
-        let one = Size::constant(1);
-        let places = b.reshape_to(places, &[batch, one, len, one])?;
-        let band = b.band_around(places, call.room, left, Some(0))?;
-        mask = Some(match mask {
-            Some(bias) => b.binary(Function::Add, band, bias)?,
-            None => band,
-        });
-    }
-    let number = |name| Ok(Some(node.float(name, 0.0)?).filter(|value| *value != 0.0).map(f64::from));
-    let lengths = if by_kernel { call.lengths(b)? } else { None };
-    let (scale, softcap) = (number("scale")?, number("softcap")?);
-    let made = b.attention([q, k, v], mask, Scores { scale, softcap, causal: by_kernel, lengths })?;
+    let made = call.attended(b, node, [q, k, v])?;
     Ok(vec![join_heads(b, made)?, k, v])
 }

@@ -5,7 +5,12 @@
 mod common;
 
 use common::{builder, device, near, onnx};
-use halite::{ElementType, Session, Tensor};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use halite::{ElementType, RunOptions, Session, Stage, State, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");
 const DECODER: &[u8] = include_bytes!("data/open_decoder.onnx");
@@ -111,6 +116,15 @@ fn versions_have_their_weights_on_the_device_together() {
     assert!((bytes..2 * bytes).contains(&held), "{held} bytes for weights of {bytes}");
 }
 
+/// A state of a decoder for so many sequences of no tokens. As programs do it: the size of a head is open in the file too.
+fn fresh(session: &Session, batch: usize) -> State {
+    let nothing = Tensor::zeros(ElementType::F32, [batch, 1, 0, 16]).unwrap();
+    let mut state = session.state().unwrap();
+    let names: Vec<String> = state.names().map(str::to_owned).collect();
+    names.iter().for_each(|name| state.set(name, &nothing).unwrap());
+    state
+}
+
 /// Inputs of a decoder: tokens, and a mask for these and for those before.
 fn tokens(tokens: &[i64], before: usize) -> [(&'static str, Tensor); 2] {
     let total = before + tokens.len();
@@ -131,15 +145,7 @@ fn best(logits: &Tensor) -> (i64, f32) {
 fn a_cache_that_grows_by_every_call_shares_plans() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(DECODER.to_vec()).max_loaded_versions(256).build().unwrap();
-    // As programs do it: the size of a head is open in the file too.
-    let nothing = Tensor::zeros(ElementType::F32, [1, 1, 0, 16]).unwrap();
-    let fresh = || {
-        let mut state = session.state().unwrap();
-        let names: Vec<String> = state.names().map(str::to_owned).collect();
-        names.iter().for_each(|name| state.set(name, &nothing).unwrap());
-        state
-    };
-    let mut state = fresh();
+    let mut state = fresh(&session, 1);
     let mut all: Vec<i64> = vec![3, 14, 15];
     let mut out = state.run(tokens(&all, 0)).unwrap();
     let mut scores = Vec::new();
@@ -154,8 +160,100 @@ fn a_cache_that_grows_by_every_call_shares_plans() {
     assert!(versions <= 9, "{versions} versions for 77 calls");
     // All at once, without a cache.
     for length in [3, 4, 5, 17, 18, 40, 65, 78] {
-        let (word, score) = best(&fresh().run(tokens(&all[..length], 0)).unwrap()["logits"]);
+        let (word, score) = best(&fresh(&session, 1).run(tokens(&all[..length], 0)).unwrap()["logits"]);
         assert_eq!(word, all[length], "behind {length} tokens");
         assert!(near(&[score], &[scores[length - 3]]), "{score} {}", scores[length - 3]);
+    }
+}
+
+#[test]
+fn sequences_of_several_lengths_grow_together() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(DECODER.to_vec()).max_loaded_versions(256).build().unwrap();
+    let prompts: [&[i64]; 3] = [&[3, 14, 15], &[9, 2, 6, 5, 3], &[5]];
+    let (batch, longest) = (prompts.len(), 5);
+    // What is behind a sequence's end counts for nothing, and the keys of later calls take its place.
+    let padded: Vec<i64> =
+        prompts.iter().flat_map(|own| own.iter().copied().chain([7; 5]).take(longest)).collect();
+    let mut mask: Vec<Vec<i64>> =
+        prompts.iter().map(|own| (0..longest).map(|i| i64::from(i < own.len())).collect()).collect();
+    let given = |ids: &[i64], mask: &[Vec<i64>]| {
+        let mask = Tensor::from_slice(&mask.concat(), [batch, mask[0].len()]).unwrap();
+        let ids = Tensor::from_slice(ids, [batch, ids.len() / batch]).unwrap();
+        [("input_ids", ids), ("attention_mask", mask)]
+    };
+    let mut state = fresh(&session, batch);
+    let mut out = state.run(given(&padded, &mask)).unwrap();
+    let mut last: Vec<usize> = prompts.iter().map(|own| own.len() - 1).collect();
+    let mut all: Vec<Vec<i64>> = prompts.iter().map(|own| own.to_vec()).collect();
+    for _ in 0..40 {
+        let logits = &out["logits"];
+        let (rows, words) = (logits.shape()[1], logits.shape()[2]);
+        let scores: Vec<f32> = logits.to_vec().unwrap();
+        let word = |b: usize| {
+            let row = scores[(b * rows + last[b]) * words..][..words].iter().enumerate();
+            row.max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0 as i64
+        };
+        let words: Vec<i64> = (0..batch).map(word).collect();
+        all.iter_mut().zip(&words).for_each(|(own, word)| own.push(*word));
+        mask.iter_mut().for_each(|row| row.push(1));
+        out = state.run(given(&words, &mask)).unwrap();
+        last = vec![0; batch];
+    }
+    let versions = session.loaded_versions();
+    assert!(versions <= 8, "{versions} versions for 41 calls");
+    for (own, prompt) in all.iter().zip(prompts) {
+        let mut state = fresh(&session, 1);
+        let mut alone = prompt.to_vec();
+        let mut out = state.run(tokens(&alone, 0)).unwrap();
+        while alone.len() < own.len() {
+            let (word, _) = best(&out["logits"]);
+            out = state.run(tokens(&[word], alone.len())).unwrap();
+            alone.push(word);
+        }
+        assert_eq!(own, &alone);
+    }
+}
+
+/// The calls of a decoder, of so many tokens one by one, that import the model: those that wait for a compilation. And the words.
+fn calls_that_compile(session: &Session, count: usize) -> (Vec<usize>, Vec<i64>) {
+    let (mut state, mut word) = (fresh(session, 1), 3);
+    let (mut found, mut words) = (Vec::new(), Vec::new());
+    for call in 0..count {
+        let imports = Arc::new(AtomicUsize::new(0));
+        let told = imports.clone();
+        let options = RunOptions::new().progress(move |progress| {
+            told.fetch_add(usize::from(progress.stage == Stage::Importing), Ordering::Relaxed);
+        });
+        let out = state.run_with(tokens(&[word], call), &options).unwrap();
+        word = best(&out["logits"]).0;
+        words.push(word);
+        if imports.load(Ordering::Relaxed) > 0 {
+            found.push(call);
+        }
+    }
+    (found, words)
+}
+
+#[test]
+fn calls_whose_sizes_grow_find_the_next_range_compiled() {
+    let Some(device) = device() else { return };
+    let session = |ahead| builder(&device).model(DECODER.to_vec()).compile_ahead(ahead).build().unwrap();
+    let (waiting, words) = calls_that_compile(&session(false), 90);
+    let (first, same) = calls_that_compile(&session(true), 90);
+    assert_eq!(words, same);
+    // Three calls tell that sizes grow, and by how much.
+    assert!(waiting.iter().any(|call| *call > 4), "{waiting:?}");
+    assert!(first.iter().all(|call| *call <= 4), "{first:?}, without a thread {waiting:?}");
+}
+
+#[test]
+fn sessions_that_compile_ahead_end_at_once() {
+    let Some(device) = device() else { return };
+    for calls in 3..7 {
+        let session = builder(&device).model(DECODER.to_vec()).build().unwrap();
+        calls_that_compile(&session, calls);
+        // A thread may be at work here.
+        drop(session);
     }
 }

@@ -206,6 +206,7 @@ class Session:
         parameters: _Path | Mapping[str, _Path] | None = None,
         tuning: Literal["user", "shipped"] | _Path | None = None,
         max_loaded_versions: int | None = None,
+        compile_ahead: bool | None = None,
         program_memory: int | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,

@@ -112,7 +112,7 @@ impl Session {
     #[pyo3(signature = (
         model, *, device=None, options=None, plugins=false, precision=None, dimensions=None, shapes=None, values=None, seed=None,
         states=None, cache=None, load=None, imports=None, parameters=None, tuning=None, max_loaded_versions=None,
-        program_memory=None, timeout=None, cancel=None, progress=None
+        compile_ahead=None, program_memory=None, timeout=None, cancel=None, progress=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn new(
@@ -133,6 +133,7 @@ impl Session {
         parameters: Option<&Bound<'_, PyAny>>,
         tuning: Option<&Bound<'_, PyAny>>,
         max_loaded_versions: Option<usize>,
+        compile_ahead: Option<bool>,
         program_memory: Option<u64>,
         timeout: Option<f64>,
         cancel: Option<&CancelToken>,
@@ -151,6 +152,9 @@ impl Session {
         }
         if let Some(count) = max_loaded_versions {
             builder = builder.max_loaded_versions(count);
+        }
+        if let Some(is_on) = compile_ahead {
+            builder = builder.compile_ahead(is_on);
         }
         if let Some(bytes) = program_memory {
             builder = builder.program_memory(bytes);

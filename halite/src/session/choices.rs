@@ -14,6 +14,8 @@ pub(crate) struct ModelOptions {
     pub sizes: Sizes,
     pub most_versions: usize,
     pub states: StateChoice,
+    /// Whether versions are compiled before they are needed; None where the session decides.
+    pub ahead: Option<bool>,
 }
 
 impl Default for ModelOptions {
@@ -24,6 +26,7 @@ impl Default for ModelOptions {
             sizes: Sizes::default(),
             most_versions: MOST_VERSIONS,
             states: StateChoice { named: Vec::new(), found: true },
+            ahead: None,
         }
     }
 }
@@ -71,6 +74,17 @@ impl SessionBuilder {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.model.sizes.merge(Sizes::new().seed(seed));
+        self
+    }
+
+    /// Whether versions of a model are compiled before calls need them; they are, but in sessions for strangers' programs
+    /// ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do, a thread compiles the
+    /// version for the sizes behind those that the loaded ones hold for. The call that reaches them loads it. One thread works at a
+    /// time; it uses no device, gives the same version as the call would make, and ends with the session. Off, no call's time depends on
+    /// another thread, and some calls wait for a compilation.
+    #[must_use]
+    pub fn compile_ahead(mut self, is_on: bool) -> Self {
+        self.model.ahead = Some(is_on);
         self
     }
 

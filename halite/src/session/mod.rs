@@ -1,5 +1,7 @@
 //! Sessions: models and modules that are ready to run, and their functions.
 
+#[cfg(feature = "compiler")]
+mod ahead;
 mod builder;
 mod check;
 #[cfg(feature = "compiler")]

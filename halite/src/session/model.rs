@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::{
     Content, Session, SessionBuilder,
+    ahead::Ahead,
     choices::ModelOptions,
     open::OpenVersions,
     ports::Ports,
@@ -50,6 +51,7 @@ pub(crate) struct ModelProgram {
     pub(super) functions: Vec<ModelFunction>,
     versions: Versions,
     pub(super) open: OpenVersions,
+    pub(super) ahead: Ahead,
     program_limits: runtime::Limits,
     /// Weights, which all versions have on the device together.
     weights: Arc<SharedParameters>,
@@ -107,6 +109,7 @@ pub(super) fn build(
     // Of those that stay loaded a few are for sizes that have versions of their own.
     let own = builder.model.most_versions.div_ceil(4);
     let open = OpenVersions::new(builder.model.most_versions - own);
+    let ahead = Ahead::new(builder.compiles_ahead());
     let program = ModelProgram {
         model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
         name,
@@ -120,6 +123,7 @@ pub(super) fn build(
         functions,
         versions: Versions::new(own),
         open,
+        ahead,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
     match program.functions.first() {
@@ -266,17 +270,21 @@ impl ModelProgram {
         }
         let key = ShapeKey(format!("{place} {}", describe(values)));
         self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
-            let bindings = self.bindings_of(function, values)?;
+            let bindings = self.bindings_of(function, values.iter().map(shape_of))?;
             self.make(function, "sizes of the inputs", vec![bindings], values, limits)
         })
     }
 
-    /// The sizes of these inputs, with what the caller fixed.
-    pub(super) fn bindings_of(&self, function: &ModelFunction, values: &[Value]) -> Result<Bindings> {
+    /// The sizes of inputs of these shapes, with what the caller fixed.
+    pub(super) fn bindings_of(
+        &self,
+        function: &ModelFunction,
+        shapes: impl Iterator<Item = Option<Vec<u64>>>,
+    ) -> Result<Bindings> {
         let mut bindings = self.options.sizes.single(&function.inputs)?;
         bindings.states.clone_from(&function.states);
-        for (signature, value) in function.inputs.iter().zip(values) {
-            if let (Arity::Tensor, Some(shape)) = (signature.arity, shape_of(value))
+        for (signature, shape) in function.inputs.iter().zip(shapes) {
+            if let (Arity::Tensor, Some(shape)) = (signature.arity, shape)
                 && !bindings.values.contains_key(&signature.name)
             {
                 bindings.shapes.insert(signature.name.clone(), shape);

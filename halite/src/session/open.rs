@@ -8,7 +8,7 @@ use std::{
 use halite_compiler::Coverage;
 use parking_lot::Mutex;
 
-use super::versions::Version;
+use super::{ahead::after, versions::Version};
 use crate::{Result, options::Limits};
 
 /// The first sizes of each function get versions of their own, which are the fastest; others share open ones.
@@ -17,6 +17,9 @@ const OWN: usize = 1;
 /// Sizes that share with no others, after which a function has versions for single sizes only, if no more versions are shared than
 /// there are such sizes: guards may leave nothing but one size here and there.
 const TRIES: usize = 4;
+
+/// How many calls ahead sizes are looked at.
+const MOST_STEPS: u64 = 1 << 16;
 
 #[derive(Default)]
 struct State {
@@ -78,6 +81,40 @@ impl OpenVersions {
                 Ok(None)
             }
         }
+    }
+
+    /// How many calls whose sizes grow by a step it takes to sizes that no version is for, nor anything that is `ready`. `None` where
+    /// there is no room for another version, and where that is too far away.
+    pub fn steps_without(
+        &self,
+        place: usize,
+        shapes: &[Vec<u64>],
+        step: &[Vec<u64>],
+        ready: &dyn Fn(&[Vec<u64>]) -> bool,
+    ) -> Option<u64> {
+        let state = self.state.lock();
+        if state.made.len() >= self.most {
+            return None;
+        }
+        let is_covered = |count: u64| {
+            let later = after(shapes, step, count);
+            let has = |(own, coverage, _): &(usize, Coverage, Arc<Version>)| {
+                *own == place && coverage.has(later.iter().map(Vec::as_slice))
+            };
+            state.made.iter().any(has) || ready(&later)
+        };
+        let (mut covered, mut open) = (0, 1);
+        while is_covered(open) {
+            (covered, open) = (open, open * 2);
+            if open > MOST_STEPS {
+                return None;
+            }
+        }
+        while open - covered > 1 {
+            let middle = covered.midpoint(open);
+            *(if is_covered(middle) { &mut covered } else { &mut open }) = middle;
+        }
+        Some(open)
     }
 
     /// How many are loaded.

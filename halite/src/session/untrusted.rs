@@ -60,6 +60,12 @@ impl SessionBuilder {
         self.cache.clone().unwrap_or_else(otherwise)
     }
 
+    /// Whether a thread compiles what calls may need: strangers get no time besides that of their calls.
+    #[cfg(feature = "compiler")]
+    pub(super) fn compiles_ahead(&self) -> bool {
+        self.model.ahead.unwrap_or(!self.untrusted)
+    }
+
     /// What bounds the host code of modules.
     pub(super) fn program_limits(&self) -> halite_runtime::Limits {
         let mut limits = halite_runtime::Limits::default();

@@ -23,8 +23,8 @@ const QUERY_LENGTHS: usize = 16;
 #[derive(Clone, Copy)]
 enum Total {
     Known(Size),
-    /// By data: the host reads it.
-    Read(Size),
+    /// By data: so many more than there is room for, as the host reads.
+    More(Size),
 }
 
 /// How many keys lie before those of this call.
@@ -78,7 +78,7 @@ impl Call {
             }
             Total::Known(total) if total <= held => held,
             Total::Known(total) => total,
-            Total::Read(total) => total.max(held),
+            Total::More(more) => held + more,
         };
         let past = match (total, given) {
             // Where all keys are new, none is old, also of a sequence that is shorter than its row.
@@ -125,7 +125,14 @@ impl Call {
             None if held.is_constant() && held > 0 && held >= len => Total::Known(held),
             // Without earlier keys there are no others than those of this call.
             None if !bound && held == 0 => Total::Known(len),
-            None => Total::Read(b.read_number(total, TOTAL)?),
+            None => {
+                let total = b.reshape(total, &[])?;
+                let total = b.cast(total, DType::I64)?;
+                let held = b.computed(DType::I64, &[], vec![held])?;
+                let more = b.binary(Function::Sub, total, held)?;
+                let more = b.at_least(more, 0)?;
+                Total::More(b.need_sizes(more, TOTAL)?[0])
+            }
         })
     }
 

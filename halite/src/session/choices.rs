@@ -14,8 +14,8 @@ pub(crate) struct ModelOptions {
     pub sizes: Sizes,
     pub most_versions: usize,
     pub states: StateChoice,
-    /// Whether versions are compiled before they are needed; None where the session decides.
-    pub ahead: Option<bool>,
+    /// Whether versions are compiled before they are needed.
+    pub ahead: bool,
 }
 
 impl Default for ModelOptions {
@@ -26,7 +26,7 @@ impl Default for ModelOptions {
             sizes: Sizes::default(),
             most_versions: MOST_VERSIONS,
             states: StateChoice { named: Vec::new(), found: true },
-            ahead: None,
+            ahead: false,
         }
     }
 }
@@ -77,14 +77,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether versions of a model are compiled before calls need them; they are, but in sessions for strangers' programs
-    /// ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do, a thread compiles the
+    /// Whether versions of a model are compiled before calls need them; they are not unless this says so, and never in sessions for
+    /// strangers' programs ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do, a thread compiles the
     /// version for the sizes behind those that the loaded ones hold for. The call that reaches them loads it. One thread works at a
     /// time; it uses no device, gives the same version as the call would make, and ends with the session. Off, no call's time depends on
     /// another thread, and some calls wait for a compilation.
     #[must_use]
     pub fn compile_ahead(mut self, is_on: bool) -> Self {
-        self.model.ahead = Some(is_on);
+        self.model.ahead = is_on;
         self
     }
 

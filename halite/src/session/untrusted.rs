@@ -60,10 +60,10 @@ impl SessionBuilder {
         self.cache.clone().unwrap_or_else(otherwise)
     }
 
-    /// Whether a thread compiles what calls may need: strangers get no time besides that of their calls.
+    /// Whether a thread compiles what calls may need: where it was asked for, and for no stranger, who gets no time besides that of calls.
     #[cfg(feature = "compiler")]
     pub(super) fn compiles_ahead(&self) -> bool {
-        self.model.ahead.unwrap_or(!self.untrusted)
+        self.model.ahead && !self.untrusted
     }
 
     /// What bounds the host code of modules.

@@ -78,10 +78,9 @@ impl SessionBuilder {
     }
 
     /// Whether versions of a model are compiled before calls need them; they are not unless this says so, and never in sessions for
-    /// strangers' programs ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do, a thread compiles the
-    /// version for the sizes behind those that the loaded ones hold for. The call that reaches them loads it. One thread works at a
-    /// time; it uses no device, gives the same version as the call would make, and ends with the session. Off, no call's time depends on
-    /// another thread, and some calls wait for a compilation.
+    /// strangers' programs ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do,
+    /// a thread compiles the version for the sizes behind those that the loaded ones hold for. The call that reaches them loads it. One
+    /// thread works at a time; it uses no device, gives the same version as the call would make, and ends with the session.
     #[must_use]
     pub fn compile_ahead(mut self, is_on: bool) -> Self {
         self.model.ahead = is_on;

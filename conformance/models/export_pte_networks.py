@@ -14,6 +14,7 @@ Needs: executorch==1.5.1 torch torchvision torchao transformers.
 import argparse, copy, gc, json, pathlib, random, traceback
 import numpy as np
 import torch
+import executorch.kernels.quantized  # noqa: F401 (registers what quantizers leave outside of delegates)
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import VulkanQuantizer
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import get_symmetric_quantization_config as vulkan_config

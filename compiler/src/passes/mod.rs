@@ -4,6 +4,7 @@
 //! whole graph (`Uses`). None of them knows a target. In debug builds the rules of graphs are checked after each.
 //! `docs/how-to/add-a-pass.md` says how one is added.
 
+mod affine;
 mod attend;
 #[cfg(test)]
 mod attend_tests;
@@ -102,6 +103,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(linear::fold_batch_norm),
     },
     Pass {
+        name: "plain-batch-norm",
+        summary: "makes arithmetic of batch normalization by constants that an elementwise operation reads",
+        needs: &["fold-batch-norm"],
+        run: Run::Regions(affine::run),
+    },
+    Pass {
         name: "inline-scalars",
         summary: "writes constants of one element into the expressions that read them",
         needs: &["fold-batch-norm"],
@@ -122,7 +129,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "fuse-elementwise",
         summary: "joins elementwise operations into one",
-        needs: &["clean", "inline-scalars", "joined-parts"],
+        needs: &["clean", "plain-batch-norm", "inline-scalars", "joined-parts"],
         run: Run::Regions(fuse::run),
     },
     Pass {

@@ -54,7 +54,7 @@ fn conv(b: &mut Builder, x: TensorId, filters: u64, seed: u64) -> TensorId {
     .unwrap()
 }
 
-fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
+pub(super) fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
     let dims = b.dims(x).to_vec();
     let channels = dims[1];
     let operation = Operation::Norm(Norm {

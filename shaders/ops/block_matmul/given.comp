@@ -40,7 +40,7 @@ float four(vec4 terms) {
 }
 
 vec4 given[ROWS * 8];
-float given_sums[ROWS * UNIT_PARTS], squares[ROWS];
+float squares[ROWS];
 
 // What all of the subgroup read of a unit of the rows.
 void give(uint row0, uint unit, uint lane) {
@@ -55,13 +55,6 @@ void give(uint row0, uint unit, uint lane) {
                 mine *= scale;
             }
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) given[r * 8 + h * SUBGROUP + j] = FROM_INVOCATION(mine, j);
-        }
-    }
-    if (UNIT_OFFSETS != 0) {
-        [[unroll]] for (uint i = 0; i < ROWS * UNIT_PARTS; ++i) {
-            vec4 sum = given[i * QUADS];
-            [[unroll]] for (uint q = 1; q < QUADS; ++q) sum += given[i * QUADS + q];
-            given_sums[i] = four(sum);
         }
     }
 }
@@ -83,12 +76,15 @@ void main() {
             fetch_unit(row, chunks, 0, 1, unit, words);
             unit_codes(words, row, chunks, 0, 1, unit, codes);
             unit_scales(words, row, chunks, 0, 1, unit, factors, offsets);
+            // Where there are offsets, whole weights are made: a sum of activations times an offset may be infinite where theirs is not.
+            if (UNIT_OFFSETS != 0) {
+                [[unroll]] for (uint q = 0; q < 8; ++q) codes[q] = factors[q / QUADS] * codes[q] - offsets[q / QUADS];
+            }
             [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                 [[unroll]] for (uint p = 0; p < UNIT_PARTS; ++p) {
                     vec4 terms = given[r * 8 + p * QUADS] * codes[p * QUADS];
                     [[unroll]] for (uint q = 1; q < QUADS; ++q) terms += given[r * 8 + p * QUADS + q] * codes[p * QUADS + q];
-                    sums[r * READ + c] += UNIT_SCALES != 0 ? factors[p] * four(terms) : four(terms);
-                    if (UNIT_OFFSETS != 0) sums[r * READ + c] -= offsets[p] * given_sums[r * UNIT_PARTS + p];
+                    sums[r * READ + c] += UNIT_SCALES != 0 && UNIT_OFFSETS == 0 ? factors[p] * four(terms) : four(terms);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use halite::{
-    Cache, LoadMode,
+    Cache, LoadMode, Precision,
     hal::{DriverRegistry, Options},
     host::Tolerance,
     plugin::{self, discovery::Discovery},
@@ -288,6 +288,10 @@ pub struct ModuleFlags {
     /// Seed of the random numbers that operators of a model draw, where they have none of their own. Default: 0
     #[arg(long = "seed", value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Floats inside of a model: model (as the model says, but f32 on processors), f16 where kernels take them, or f32 where the model
+    /// has 16 bits; inputs and outputs stay as they are. Default: model
+    #[arg(long = "precision", value_enum, value_name = "FLOATS", hide_possible_values = true)]
+    pub(crate) precision: Option<PrecisionFlag>,
     /// Function to call, by name or module.name. Default: the only one
     #[arg(long = "function", value_name = "NAME")]
     pub function: Option<String>,
@@ -324,6 +328,24 @@ impl ModuleFlags {
             Ok((scope.to_owned(), path.to_owned()))
         };
         self.parameters.iter().map(split).collect()
+    }
+}
+
+/// Which floats a model computes with inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionFlag {
+    Model,
+    F16,
+    F32,
+}
+
+impl From<PrecisionFlag> for Precision {
+    fn from(flag: PrecisionFlag) -> Precision {
+        match flag {
+            PrecisionFlag::Model => Precision::Model,
+            PrecisionFlag::F16 => Precision::F16,
+            PrecisionFlag::F32 => Precision::F32,
+        }
     }
 }
 

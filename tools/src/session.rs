@@ -38,6 +38,9 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     if let Some(seed) = modules.seed {
         builder = builder.seed(seed);
     }
+    if let Some(precision) = modules.precision {
+        builder = builder.precision(precision.into());
+    }
     let mut sources: Vec<Source> = modules.modules().map(|module| source(Path::new(module))).collect();
     let main = sources.pop();
     for module in sources {

@@ -50,6 +50,30 @@ fn inputs_and_results_have_the_names_of_the_model() {
 }
 
 #[test]
+fn models_run_in_the_precision_that_is_asked_for() {
+    if !has_llvmpipe() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let input = format!("--input=@{}", repo("demo/digits/sample_7.npy"));
+    let results = ["f16", "f32", "model"].map(|precision| {
+        let args =
+            [&format!("--precision={precision}"), input.as_str(), "--output=@p.npy", "--compile-cache=off"];
+        let ran = digits(dir.path(), &args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let bytes = fs::read(dir.path().join("p.npy")).unwrap();
+        bytes[bytes.len() - 40..].chunks(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect()
+    });
+    let [half, full, own]: [Vec<f32>; 3] = results;
+    assert_eq!(full, own);
+    assert_ne!(half, full);
+    assert!(half.iter().zip(&full).all(|(a, b)| (a - b).abs() < 0.01), "{half:?} {full:?}");
+    let module = repo("demo/digits/digits.vmfb");
+    let ran = run_in(dir.path(), "run-module", &[module.as_str(), "--precision=f16", &input]);
+    assert!(ran.code != 0 && ran.stderr.contains("a precision is for models"), "{}", ran.stderr);
+}
+
+#[test]
 fn pictures_go_in_and_the_highest_classes_come_out() {
     if !has_llvmpipe() {
         return;

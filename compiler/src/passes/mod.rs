@@ -9,6 +9,7 @@ mod attend;
 #[cfg(test)]
 mod attend_tests;
 mod beside;
+mod bindable;
 mod chain;
 mod channels_first;
 mod clean;
@@ -157,9 +158,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "bindable-weights",
+        summary: "takes products and look-ups apart whose weights are more than every device can bind",
+        needs: &["epilogues", "clean-again"],
+        run: Run::Regions(bindable::run),
+    },
+    Pass {
         name: "join-products",
         summary: "makes one product of several of one tensor by weights, such as queries, keys and values",
-        needs: &["epilogues", "clean-again"],
+        needs: &["epilogues", "clean-again", "bindable-weights"],
         run: Run::Regions(beside::run),
     },
     Pass {

@@ -216,15 +216,27 @@ impl SessionBuilder {
             return super::model::build(self, only, format, limits);
         }
         #[cfg(feature = "compiler")]
-        if let Some((input, output)) = self.model.states.named.first() {
-            return Err(Error::invalid(format!(
-                "'{input}={output}' names the state of a model; a module has the state that it was compiled with"
-            )));
-        }
+        self.no_choices_of_models()?;
         for file in &loaded {
             refuse_model(file, loaded.len())?;
         }
         self.build_modules(loaded, limits)
+    }
+
+    /// Fails where something was chosen that only the compiler of a model could heed.
+    #[cfg(feature = "compiler")]
+    fn no_choices_of_models(&self) -> Result<()> {
+        if self.model.precision != crate::Precision::default() {
+            return Err(Error::invalid(
+                "a module computes with the floats that it was compiled with; a precision is for models",
+            ));
+        }
+        match self.model.states.named.first() {
+            None => Ok(()),
+            Some((input, output)) => Err(Error::invalid(format!(
+                "'{input}={output}' names the state of a model; a module has the state that it was compiled with"
+            ))),
+        }
     }
 
     /// The drivers, which keep their pipelines where this session keeps what it compiles.

@@ -5,16 +5,16 @@ mod report;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use halite::{
     Drivers, LoadMode, Tensor,
-    compile::{Checker, Model, OpenOptions, Precision},
+    compile::{Checker, Model, OpenOptions},
 };
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    flags::{self, DeviceFlags, InputFlags},
+    flags::{self, DeviceFlags, InputFlags, PrecisionFlag},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     npz, session, values,
 };
@@ -74,14 +74,6 @@ pub struct Flags {
     common: CommonFlags,
 }
 
-/// Which floats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PrecisionFlag {
-    Model,
-    F16,
-    F32,
-}
-
 fn not_negative(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
@@ -115,12 +107,8 @@ fn run(flags: &Flags) -> Result<()> {
     let device = device(flags)?;
     let on_host = values::read_inputs(info, &flags.inputs)?;
     values::check_count(info, on_host.len())?;
-    let precision = match flags.precision {
-        PrecisionFlag::Model => Precision::Model,
-        PrecisionFlag::F16 => Precision::F16,
-        PrecisionFlag::F32 => Precision::F32,
-    };
-    let mut checker = Checker::new().runs(flags.runs as usize).function(&info.name).precision(precision);
+    let mut checker =
+        Checker::new().runs(flags.runs as usize).function(&info.name).precision(flags.precision.into());
     checker = checker.tolerance(flags.absolute, flags.relative);
     for path in &flags.recorded {
         for (name, array) in npz::read(path)? {

@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use halite::{
-    ErrorKind, FunctionInfo, LoadMode, Precision, RunOptions,
+    ErrorKind, FunctionInfo, LoadMode, RunOptions,
     compile::{Compiled, Compiler, HalfPrecision, Model, ModelFormat, OpenOptions, PrintGraph, Target},
 };
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     describe,
     engine::{Code, Status},
-    flags::{self, DeviceFlags},
+    flags::{self, DeviceFlags, PrecisionFlag},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     page, place, progress, session, state, units,
 };
@@ -110,13 +110,6 @@ pub struct Flags {
     common: CommonFlags,
     #[command(flatten)]
     devices: DeviceFlags,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PrecisionFlag {
-    Model,
-    F16,
-    F32,
 }
 
 tool!(Flags);
@@ -211,14 +204,9 @@ fn functions(flags: &Flags, model: &Model) -> Result<Vec<FunctionInfo>> {
 }
 
 fn compiler(flags: &Flags) -> Result<Compiler> {
-    let precision = match flags.precision {
-        PrecisionFlag::Model => Precision::Model,
-        PrecisionFlag::F16 => Precision::F16,
-        PrecisionFlag::F32 => Precision::F32,
-    };
     let mut compiler = Compiler::new()
         .baseline(!flags.no_baseline)
-        .precision(precision)
+        .precision(flags.precision.into())
         .tuning(place::tuning(flags.tuning.as_deref()))
         .sizes(flags.request.sizes()?);
     for name in &flags.target {

@@ -2,7 +2,7 @@
 """Exports small networks of torchvision's and Hugging Face's architectures as ExecuTorch programs, each in every number format
 and for every back end that a GPU could take over: Vulkan's, XNNPACK's, and none.
 
-usage: export_pte_networks.py OUT_DIR [--only bert,resnet18] [--kinds vk,xnn_q8]
+usage: export_pte_networks.py OUT_DIR [--only bert,resnet18] [--kinds vk,xnn_q8] [--draw 3 --seed 1] [--pairs bert-vk,vit-xnn_q8]
        HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test program_folder -- --nocapture
 
 For each: NETWORK-KIND.pte, its inputs and what PyTorch computes as .npy, and a line of OUT_DIR/manifest.jsonl; what does not
@@ -11,9 +11,10 @@ converted module. The tolerance comes from the network: how far its results move
 to integers then falls the other way here and there; of networks that read words, when their numbers do), or when it is computed in halves. What exists already is left as it is.
 Needs: executorch==1.5.1 torch torchvision torchao transformers.
 """
-import argparse, copy, gc, json, pathlib, traceback
+import argparse, copy, gc, json, pathlib, random, traceback
 import numpy as np
 import torch
+import executorch.kernels.quantized  # noqa: F401 (registers what quantizers leave outside of delegates)
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import VulkanQuantizer
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import get_symmetric_quantization_config as vulkan_config
@@ -24,7 +25,8 @@ from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from torch import nn
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
 from torchao.quantization.granularity import PerAxis, PerGroup
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
+from torchao.quantization.pt2e import move_exported_model_to_eval
 from torchao.utils import unwrap_tensor_subclass
 
 from pte_networks import NETWORKS
@@ -32,8 +34,8 @@ from pte_networks import NETWORKS
 NO_CHECK = EdgeCompileConfig(_check_ir_validity=False)
 
 
-def calibrated(quantizer):
-    """Quantized by observers: of weights and activations, or of weights alone."""
+def calibrated(quantizer, trained=False):
+    """Quantized by observers: of weights and activations, or of weights alone. `trained`: by what training would use."""
 
     def quantize(model, inputs, export):
         # Observers make floats of indices: where there are words, linear layers alone are quantized. Numbers stay as they are
@@ -42,10 +44,13 @@ def calibrated(quantizer):
         chosen = quantizer(has_words)
         if has_words:
             chosen.transform_for_annotation = lambda module: module
-        module = prepare_pt2e(export(model).module(), chosen)
+        prepare = prepare_qat_pt2e if trained else prepare_pt2e
+        module = prepare(export(model).module(), chosen)
         with torch.no_grad():
             for scale in (1.0, 0.9, 0.7, 0.5):
                 module(*(x * scale if x.is_floating_point() else x for x in inputs))
+        if trained:
+            move_exported_model_to_eval(module)
         return convert_pt2e(module)
 
     return quantize
@@ -78,7 +83,7 @@ def xnnpack_quantizer(**how):
         quantizer, config = XNNPACKQuantizer(), xnnpack_config(**how)
         return quantizer.set_module_type(nn.Linear, config) if has_words else quantizer.set_global(config)
 
-    return calibrated(make)
+    return calibrated(make, how.get("is_qat", False))
 
 
 def vulkan(**options):
@@ -106,6 +111,7 @@ GROUPS = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
 DYNAMIC_GROUPS = {"weight_dtype": torch.int4, "weight_granularity": PerGroup(32)}
 DYNAMIC_ROWS = {"weight_dtype": torch.int4, "weight_granularity": PerAxis(0)}
 DYNAMIC_BYTES = {"weight_dtype": torch.int8, "weight_granularity": PerAxis(0)}
+FOUR_BITS = {"weight_qmin": -8, "weight_qmax": 7}
 TABLES = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
 
 # Partitioner, quantizer, the type of the module and whether the back end computes in halves.
@@ -122,9 +128,15 @@ KINDS = {
     "xnn_q8t": (xnnpack, xnnpack_quantizer(is_per_channel=False), None),
     "port_q8": (nothing, xnnpack_quantizer(is_per_channel=True), None),
     "xnn_d8": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=True, is_dynamic=True), None),
+    "xnn_d8t": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=False, is_dynamic=True), None),
+    "xnn_d4": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=True, is_dynamic=True, **FOUR_BITS), None),
+    "xnn_q4": (xnnpack, xnnpack_quantizer(is_per_channel=True, **FOUR_BITS), None),
+    "xnn_q8qat": (xnnpack, xnnpack_quantizer(is_per_channel=True, is_qat=True), None),
+    "xnn_q8tqat": (xnnpack, xnnpack_quantizer(is_per_channel=False, is_qat=True), None),
     "vk_w8": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=8), None),
     "vk_w4": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=4), None),
     "vk_d8": (vulkan(), vulkan_quantizer(is_dynamic=True, weight_bits=8), None),
+    "vk_d4": (vulkan(), vulkan_quantizer(is_dynamic=True, weight_bits=4), None),
     "vk_q8t": (vulkan(), xnnpack_quantizer(is_per_channel=False), None),
     "vk_w4g": (vulkan(), by_torchao(W4(**GROUPS)), None),
     "vk_8da4w": (vulkan(), by_torchao(DA4(**DYNAMIC_GROUPS)), None),
@@ -144,7 +156,7 @@ KINDS = {
 
 # The part of the largest number by which results may differ at least. Dynamic numbers of PyTorch's quantizer have one scale for the
 # tensor; XNNPACK's have one for each row, and of some layers Vulkan's exporter leaves the rounding out.
-LEAST = {"xnn_d8": 3e-2, "vk_d8": 1e-2}
+LEAST = {"xnn_d8": 3e-2, "xnn_d8t": 3e-2, "xnn_d4": 3e-2, "vk_d8": 1e-2, "vk_d4": 1e-2}
 
 
 def made(name):
@@ -240,31 +252,47 @@ def export(name, kind, out):
             "rms": 2 * spread_rms + least, "delegates": sorted({d.id for d in plan.delegates}), "outside": outside, "bytes": len(lowered.buffer)}
 
 
+def pairs(args):
+    """The networks and kinds that are exported, in order."""
+    names, kinds = args.only.split(","), args.kinds.split(",")
+    if args.pairs:
+        return [tuple(pair.split("-")) for pair in args.pairs.split(",")]
+    if args.draw:
+        # Kinds with a seed, the first of all networks first.
+        draw = random.Random(args.seed)
+        drawn = [draw.sample(kinds, min(args.draw, len(kinds))) for _ in names]
+        return [(name, own[place]) for place in range(min(args.draw, len(kinds))) for name, own in zip(names, drawn)]
+    return [(name, kind) for kind in kinds for name in names]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(NETWORKS))
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--pairs", help="such as bert-vk,vit-xnn_q8; otherwise each of --only in each of --kinds")
+    parser.add_argument("--draw", type=int, help="so many kinds for each network, by a seed")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--trace", action="store_true", help="print where an export failed")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for kind in args.kinds.split(","):
-        for name in args.only.split(","):
-            if (args.out / f"{name}-{kind}.pte").exists() or ("dyn" in kind and not NETWORKS[name][2]):
-                continue
-            try:
-                case = export(name, kind, args.out)
-            except Exception as error:
-                text = (str(error).splitlines() or [""])[0][:200]
-                with (args.out / "failed.txt").open("a") as failed:
-                    failed.write(f"{name}-{kind}: {type(error).__name__} {text}\n")
-                print(name, kind, "FAILED", type(error).__name__, text, flush=True)
-                if "--trace" in str(args):
-                    traceback.print_exc()
-                continue
-            with (args.out / "manifest.jsonl").open("a") as manifest:
-                manifest.write(json.dumps(case) + "\n")
-            print(case["name"], case["bytes"], "bytes", "atol %.2g of %.2g" % (case["atol"], case["largest"]), flush=True)
-            gc.collect()
+    for name, kind in pairs(args):
+        if (args.out / f"{name}-{kind}.pte").exists() or ("dyn" in kind and not NETWORKS[name][2]):
+            continue
+        try:
+            case = export(name, kind, args.out)
+        except Exception as error:
+            text = (str(error).splitlines() or [""])[0][:200]
+            with (args.out / "failed.txt").open("a") as failed:
+                failed.write(f"{name}-{kind}: {type(error).__name__} {text}\n")
+            print(name, kind, "FAILED", type(error).__name__, text, flush=True)
+            if args.trace:
+                traceback.print_exc()
+            continue
+        with (args.out / "manifest.jsonl").open("a") as manifest:
+            manifest.write(json.dumps(case) + "\n")
+        print(case["name"], case["bytes"], "bytes", "atol %.2g of %.2g" % (case["atol"], case["largest"]), flush=True)
+        gc.collect()
 
 
 if __name__ == "__main__":

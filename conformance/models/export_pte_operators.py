@@ -128,6 +128,8 @@ CASES = {
     "where_broadcast": (lambda c, x: torch.where(c, x, torch.zeros(1)), [truth(3, 1), r(3, 4)]),
     "f16_mlp": (nn.Sequential(nn.Linear(16, 24), nn.GELU("tanh"), nn.LayerNorm(24), nn.Linear(24, 8)), [r(3, 16)], True),
     "f16_conv_clamp": (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.Hardtanh(-0.3, 0.4), nn.Conv2d(8, 4, 1)), [r(1, 3, 9, 8)], True),
+    "train_loss": (lambda x, labels: vk.fused_ce(x, labels, 4.0), [r(6, 20), torch.tensor([3, -1, 19, 0, -100, 7])]),
+    "train_weights": (vk.linear_dW, [r(2, 3, 8), r(2, 3, 12)]),
 }
 
 # Cases in which not all is the delegate's: operators that only move or rename elements, kept out on purpose, and those that

@@ -59,6 +59,27 @@ class Tagger(nn.Module):
         return self.out(self.cell(self.table(words))[0])
 
 
+class UNet(nn.Module):
+    """Down, up again, and across."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        block = lambda a, b: nn.Sequential(*(layer for c in (a, b) for layer in (nn.Conv2d(c, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU())))
+        self.down = nn.ModuleList([block(3, width), block(width, 2 * width), block(2 * width, 4 * width)])
+        self.turn = nn.ModuleList([nn.ConvTranspose2d(4 * width, 2 * width, 2, 2), nn.ConvTranspose2d(2 * width, width, 2, 2)])
+        self.up, self.out = nn.ModuleList([block(4 * width, 2 * width), block(2 * width, width)]), nn.Conv2d(width, 2, 1)
+
+    def forward(self, x):
+        across = []
+        for down in self.down[:-1]:
+            across.append(down(x))
+            x = nn.functional.max_pool2d(across[-1], 2)
+        x = self.down[-1](x)
+        for turn, up in zip(self.turn, self.up):
+            x = up(torch.cat((across.pop(), turn(x)), 1))
+        return self.out(x)
+
+
 def image(*size):
     return lambda: [(torch.randn(1, 3, *size),)]
 
@@ -248,5 +269,6 @@ NETWORKS = {
     "gemma2": (llama_like(getattr(hf, "Gemma2Config", None), head_dim=16), words(12), None),
     "phi3": (llama_like(getattr(hf, "Phi3Config", None), pad_token_id=0), words(12), None),
     "vit_hf": (vit_hf, image(32, 32), None),
+    "unet": (UNet, image(64, 64), None),
     "segformer": (segformer, image(64, 64), None),
 }

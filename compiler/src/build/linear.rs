@@ -8,8 +8,8 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Builder, Result, types::FLOATS};
-use crate::graph::{ElementType, TensorId};
+use super::{Builder, Result, budget::Cost, types::FLOATS};
+use crate::graph::{ElementType, TensorId, elements};
 
 /// Most products of a matrix product of integers that no kernel computes: each takes four bytes of memory.
 const MOST_PRODUCTS: u64 = 1 << 28;
@@ -275,5 +275,28 @@ impl Builder {
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
         self.transpose(tensor, &order)
+    }
+
+    /// The columns of a matrix as rows: of a constant at once, whatever its size. What is computed when a version of a model is
+    /// loaded is its own, while all versions on a device share constants.
+    ///
+    /// # Errors
+    /// It is no matrix, or the constants that are computed are too many.
+    pub fn turned(&mut self, matrix: TensorId) -> Result<TensorId> {
+        let (known, element) = (self.tensor(matrix).constant.clone(), self.element(matrix));
+        let Some(bytes) = known else { return self.swap_last(matrix) };
+        let (name, dims) = (self.tensor(matrix).name.clone(), self.dims(matrix).to_vec());
+        let size = element.storage().size();
+        let whole = elements(&dims).checked_mul(size) == Some(bytes.len() as u64);
+        let ([rows, columns], true) = (&dims[..], whole) else { return self.swap_last(matrix) };
+        self.spend(Cost::Constant, bytes.len() as u64)?;
+        let (width, size) = ((columns * size) as usize, size as usize);
+        let mut made = Vec::with_capacity(bytes.len());
+        for place in (0..width).step_by(size.max(1)) {
+            for row in bytes.chunks_exact(width) {
+                made.extend_from_slice(&row[place..place + size]);
+            }
+        }
+        self.constant(&name, element, &[*columns, *rows], made.into())
     }
 }

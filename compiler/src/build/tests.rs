@@ -29,6 +29,24 @@ fn at(values: &[f64], dims: &[u64], place: &[u64]) -> f64 {
 }
 
 #[test]
+fn matrices_that_are_known_are_turned_at_once() {
+    let mut b = Builder::new();
+    for dims in [[300, 70], [1, 5], [4, 0]] {
+        let (x, values) = some(&mut b, &dims, 7);
+        let made = b.turned(x).unwrap();
+        let back = [dims[1], dims[0]];
+        assert!(b.tensor(made).constant.is_some() && b.dims(made) == back);
+        let wants: Vec<f64> = places(&back).iter().map(|p| at(&values, &dims, &[p[1], p[0]])).collect();
+        assert_eq!(b.floats(made).unwrap(), wants);
+    }
+    let x = b.input("x", DType::F32.into(), &[2, 3]).unwrap();
+    let made = b.turned(x).unwrap();
+    assert_eq!((b.dims(made), b.tensor(made).constant.is_none()), (&[3, 2][..], true));
+    let row = b.input("row", DType::F32.into(), &[2]).unwrap();
+    assert!(b.turned(row).is_err());
+}
+
+#[test]
 fn batches_of_matrices_are_broadcast() {
     let mut b = Builder::new();
     let (x, xs) = some(&mut b, &[2, 1, 3, 4], 1);

@@ -167,6 +167,9 @@ impl State<'_> {
         if !node.inputs.iter().chain(&node.outputs).any(|id| self.changes(*id)) {
             return Ok(None);
         }
+        if self.precision == Precision::F32 && self.reads_cache(operation, node) {
+            return Ok(None);
+        }
         let Some(changed) = changed(operation, self.precision) else { return Ok(None) };
         for id in node.inputs.iter().filter(|id| self.changes(**id)) {
             if self.precision == Precision::F16 && !fits(self.graph.tensor(*id), self.watch)? {
@@ -174,6 +177,13 @@ impl State<'_> {
             }
         }
         Ok(Some(NodeOp::Operation(changed)))
+    }
+
+    /// Whether an operation is attention to keys and values that are there with 16 bits only, as caches are: to convert them for
+    /// each call, with all the room that they have, takes longer than to read what counts.
+    fn reads_cache(&self, operation: &Operation, node: &Node) -> bool {
+        let there = |id: &TensorId| self.defined.contains(id) && !self.others.contains_key(id);
+        matches!(operation, Operation::Attention(_)) && node.inputs[1..3].iter().all(there)
     }
 
     fn changes(&self, id: TensorId) -> bool {

@@ -11,7 +11,7 @@ use halite_ops::{
 
 use super::{PASSES, optimize};
 use crate::{
-    build::{Builder, Range, RowFormat, RowMatrix},
+    build::{Builder, Range, RowFormat, RowMatrix, Scores},
     graph::{Graph, NodeOp, TensorId, elements},
 };
 
@@ -317,6 +317,28 @@ fn models_of_16_bits_compute_with_32_and_keep_their_ports() {
         }
         optimize(&mut graph).unwrap();
     }
+}
+
+#[test]
+fn attention_reads_caches_of_16_bits_as_they_are() {
+    let mut b = Builder::new();
+    let half = |b: &mut Builder, name: &str, dims: [u64; 4]| b.input(name, DType::F16.into(), &dims).unwrap();
+    let q = half(&mut b, "q", [1, 4, 1, 32]);
+    let caches = ["key", "value"].map(|name| {
+        let (new, cache) =
+            (half(&mut b, &format!("new_{name}"), [1, 2, 1, 32]), half(&mut b, name, [1, 2, 8, 32]));
+        let start = b.input(&format!("{name}_start"), DType::I32.into(), &[1]).unwrap();
+        b.append(new, cache, start).unwrap()
+    });
+    let made = b.attention([q, caches[0], caches[1]], None, Scores::default()).unwrap();
+    b.output("made", made);
+    let mut graph = b.finish().unwrap();
+    super::precision::run(&mut graph, super::Precision::F32, &crate::Control::new()).unwrap();
+    graph.check().unwrap();
+    let attends = |o: &&Operation| matches!(o, Operation::Attention(_)) && o.inputs()[1].dtype == DType::F16;
+    assert_eq!(kernels(&graph).iter().filter(|o| attends(o)).count(), 1, "{graph}");
+    // Nothing converts a cache.
+    assert!(kernels(&graph).iter().all(|o| !matches!(o, Operation::Elementwise(_))), "{graph}");
 }
 
 /// A product of rows and constant columns.

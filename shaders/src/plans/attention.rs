@@ -15,7 +15,7 @@ use crate::{
 
 impl Lower for Attention {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        if self.out() != self.dtype && !matches!(template, "decode" | "short" | "split") {
+        if self.out() != self.dtype && !matches!(template, "decode" | "short" | "slices" | "split") {
             return Err(Unfit(format!("makes {} of {}", self.dtype, self.dtype)));
         }
         match template {
@@ -24,6 +24,7 @@ impl Lower for Attention {
             "exchange" => exchange(self, build, params),
             "flash" => flash(self, build, params),
             "short" => short(self, build, params),
+            "slices" => slices(self, build, params),
             "split" => split(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
@@ -136,6 +137,42 @@ pub(super) fn short(op: &Attention, build: &str, params: &Params) -> Result<Plan
         bindings: bindings(op, Slot::Output(0)),
         grid: [
             groups(op.q_len * group(op), rb)?,
+            narrow("a number of heads", op.kv_heads())?,
+            narrow("the batch", op.batch)?,
+        ],
+        subgroup_size: 0,
+    }))
+}
+
+/// Queries of a workgroup of `slices`, and keys whose scores it makes together.
+const SLICED_ROWS: u32 = 4;
+const SLICED_KEYS: u32 = 32;
+
+/// A workgroup of one subgroup for four queries of a key-value head and all keys, whose rows its invocations share.
+fn slices(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, most) = (params.get("lanes")?, params.get("max_rows")?);
+    let d = fixed("head_dim", op.head_dim)?;
+    let whole = (op.head_dim * op.dtype.size()).is_multiple_of(16);
+    if !whole || d == 0 || !SLICED_KEYS.is_multiple_of(lanes) {
+        return Err(Unfit(format!("is for rows of 16, 32, 48, … bytes, not of {d} elements")));
+    }
+    let rows = op.q_len * group(op);
+    // Many queries of shorter rows are what `exchange` is for.
+    if rows > most && d < params.get("wide")? {
+        return Err(Unfit(format!("is for up to {most} queries of heads that share keys, not {rows}")));
+    }
+    let unit = 16 / op.dtype.size();
+    let mut push = shape(op)?;
+    push.extend(factors(op).map(Size::from));
+    push.extend(sources(op, unit)?);
+    push.extend(target(op, 4)?);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants: [lanes, d].into_iter().chain(flags(op)).collect(),
+        push,
+        bindings: bindings(op, Slot::Output(0)),
+        grid: [
+            groups(rows, SLICED_ROWS)?,
             narrow("a number of heads", op.kv_heads())?,
             narrow("the batch", op.batch)?,
         ],

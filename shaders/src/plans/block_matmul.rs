@@ -23,6 +23,7 @@ use crate::{
 impl Lower for BlockMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "given" => given(self, build, params),
             "held" => held(self, build, params),
             "quads" => quads(self, build, params),
             "tiled" => tiled(self, build, params),
@@ -161,6 +162,41 @@ fn vector(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
     normed(op, step(op, build, constants, push, grid)?)
 }
 
+/// Sums that an invocation of `given` has at most: those of more rows are of fewer columns.
+const MOST_GIVEN: u32 = 32;
+
+/// Columns for each invocation, which are given the activations that others read.
+fn given(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, most, least) = (params.get("lanes")?, params.get("rows")?.max(1), params.get("least")?);
+    if op.m.is_constant() && op.m.exact() < u64::from(least) {
+        return Err(Unfit(format!("is for {least} rows or more, not {}", op.m)));
+    }
+    // Rows in equal shares, of which none is more than the most.
+    let rows = match op.m.is_constant() {
+        true => {
+            let m = op.m.exact().max(1);
+            fixed("rows", m.div_ceil(m.div_ceil(most.into())))?
+        }
+        false => most,
+    };
+    let each = 1 + u32::from(op.gate.is_some());
+    let columns = params.get("columns")?.min(MOST_GIVEN / rows) / each;
+    let columns = columns.max(1);
+    if op.n.div_ceil(u64::from(lanes * columns)) > MOST_GROUPS {
+        return Err(Unfit(format!("has no room for {} columns", op.n)));
+    }
+    let constants = [lanes, rows, columns].into_iter().chain(finish(op));
+    let constants = constants.chain([op.norm.is_some().into(), op.gate.is_some().into()]).collect();
+    let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
+    let chunks = fixed("k", op.k / CHUNK)?;
+    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks.into(), epsilon.to_bits().into()];
+    let grid = [groups(op.n, lanes * columns)?, groups(op.m, rows)?, 1.into()];
+    Ok(Plan::of(step(op, build, constants, push, grid)?))
+}
+
+/// Workgroups that every device takes in a dimension.
+const MOST_GROUPS: u64 = 65535;
+
 fn tiled(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let p = |name| params.get(name);
     let (lanes, bm, bn, tm) = (p("lanes")?, p("bm")?, p("bn")?, p("tm")?);
@@ -292,6 +328,16 @@ mod tests {
         assert_eq!(span_and_units(14336), Ok((128, 4)));
         assert!(span_and_units(28672).is_err() && span_and_units(0).is_err());
         assert!(constants("held1", 2, 64, 640).is_err());
+    }
+
+    #[test]
+    fn rows_that_are_given_activations_go_in_equal_shares() {
+        let rows_and_columns =
+            |m| constants("given.s8", m, 640, 256).map(|constants| (constants[1], constants[2]));
+        assert_eq!(rows_and_columns(1), Ok((1, 8)));
+        assert_eq!(rows_and_columns(9), Ok((5, 6)));
+        assert_eq!(rows_and_columns(512), Ok((8, 4)));
+        assert!(constants("given.s8", 1, 1 << 23, 256).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{
     Params, Plan, Slot, Unfit,
     plans::{
         Lower,
-        convolution::{self, KernelInputs, bytes, matrix},
+        convolution::{self, KernelInputs, bytes, matrix, spans, written},
         epilogue::Added,
     },
 };
@@ -29,6 +29,9 @@ impl Lower for Conv2dInt8 {
             "direct" => convolution::direct(&shape, kernel),
             "gemm" => matrix::gemm(&shape, kernel),
             "dots" => bytes::dots(&shape, kernel, self.data == DType::U8),
+            "spans" => spans::spans(&shape, kernel, self.data == DType::U8),
+            "written" => written::written(&shape, kernel, self.data == DType::U8),
+            "depthwise_written" => written::depthwise(&shape, kernel, self.data == DType::U8),
             "depthwise" => bytes::depthwise(&shape, kernel, self.data == DType::U8),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

@@ -14,7 +14,9 @@ use crate::{
 pub(super) mod bytes;
 pub(super) mod exchange;
 pub(super) mod matrix;
+pub(super) mod spans;
 pub(super) mod window;
+pub(super) mod written;
 
 /// What a kernel is given besides the shape.
 pub(crate) struct KernelInputs<'a> {

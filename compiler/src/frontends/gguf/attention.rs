@@ -144,7 +144,7 @@ impl Call<'_> {
         let window = h.window_of(layer).filter(|window| self.keys > *window);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
-        let mask = (window.is_some() || biased).then(|| self.mask(b, window)).transpose()?;
+        let mask = (window.is_some() || biased).then(|| self.shared_mask(b, window)).transpose()?;
         let causal = mask.is_none() && !h.family.encoder;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let scores = Scores { scale: Some(h.scale), softcap: h.score_cap, causal, lengths };
@@ -152,6 +152,17 @@ impl Call<'_> {
             Some(sinks) => self.attended_with_sinks(b, [q, keys, values], mask, scores, &sinks),
             None => b.attention([q, keys, values], mask, scores),
         }
+    }
+
+    /// The mask of a window, which is made once.
+    fn shared_mask(&self, b: &mut Builder, window: Option<u64>) -> Result<TensorId> {
+        let made = self.masks.borrow().iter().find(|(of, _)| *of == window).map(|(_, mask)| *mask);
+        if let Some(mask) = made {
+            return Ok(mask);
+        }
+        let mask = self.mask(b, window)?;
+        self.masks.borrow_mut().push((window, mask));
+        Ok(mask)
     }
 
     /// What is added to scores so that tokens attend to a window of keys, or to all before them, and how much distances count:

@@ -1,5 +1,7 @@
 //! What becomes of a text as a whole: all its tokens in, one vector out. No caches.
 
+use std::cell::RefCell;
+
 use halite_ops::{DType, expression::Function, reduce::ReduceKind};
 use halite_sizes::Size;
 
@@ -38,7 +40,16 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     }
     let tables = tables(b, &tensors, hyper, hyper.longest_text())?;
     let positions = b.reshape_to(positions, &[Size::constant(1), len])?;
-    let call = Call { tensors: &tensors, hyper, len, keys: len, positions, place: None, tables };
+    let call = Call {
+        tensors: &tensors,
+        hyper,
+        len,
+        keys: len,
+        positions,
+        place: None,
+        tables,
+        masks: RefCell::default(),
+    };
     if tensors.find("token_embd_norm.weight").is_some() {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }

@@ -1,5 +1,7 @@
 //! The step of a decoder: new tokens in, logits of some of them out, caches of keys and values kept.
 
+use std::cell::RefCell;
+
 use halite_ops::{
     DType,
     expression::{Function, Operand, Scalar},
@@ -116,7 +118,16 @@ fn call<'a>(
     let positions = b.reshape_to(inputs.positions, &[Size::constant(1), len])?;
     let tables = tables(b, tensors, hyper, inputs.context)?;
     let place = Some(Place { start, lengths });
-    Ok(Call { tensors, hyper, len, keys: inputs.context.into(), positions, place, tables })
+    Ok(Call {
+        tensors,
+        hyper,
+        len,
+        keys: inputs.context.into(),
+        positions,
+        place,
+        tables,
+        masks: RefCell::default(),
+    })
 }
 
 /// Tables of rotary embedding for layers that attend to all keys, and for those that attend to a window.

@@ -1,5 +1,7 @@
 //! What the layers of a model share: weights by name, norms, and the way of a state through a layer.
 
+use std::cell::RefCell;
+
 use halite_ops::{
     DType,
     expression::{Function, Operand, Scalar},
@@ -44,6 +46,8 @@ pub(super) struct Call<'a> {
     pub place: Option<Place>,
     /// Tables of rotary embedding for layers that attend to all keys, and to a window.
     pub tables: [Option<[TensorId; 2]>; 2],
+    /// Masks that there are already, with their windows: layers share them.
+    pub masks: RefCell<Vec<(Option<u64>, TensorId)>>,
 }
 
 impl Call<'_> {

@@ -29,6 +29,12 @@ pub(super) trait Inlined {
     /// Number of values that a call gets.
     fn outputs(&self) -> usize;
 
+    /// The dimensions of an output, if the delegate's data say them.
+    fn output_dims(&self, output: usize) -> Option<Vec<u64>> {
+        let _ = output;
+        None
+    }
+
     /// The buffers that it keeps from call to call, if a call gets the last `given` of its outputs.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod ops;
 mod outline;
 mod outside;
 mod plan;
+mod repeats;
 mod scope;
 mod state;
 mod survey;

@@ -7,12 +7,15 @@ use halite_ops::{DType, Values};
 use halite_sizes::Size;
 
 use super::{
-    Result, back_ends,
+    Result,
+    back_end::Inlined,
+    back_ends,
     buffers::{Buffer, Holder},
     names::{COPY_ROW, delegate_name, instruction_location},
     node::Node,
     ops,
     outside::{Method, Step},
+    repeats::outputs_of,
     scope::{Given, Scope},
     types::element_of,
     value::{Passed, Value},
@@ -348,12 +351,17 @@ impl<'a> State<'a> {
             self.buffers.iter().map(|buffer| buffer.holder).filter(|holder| holder.is_of(index)).collect();
         // Outputs that the method does not take are new values of buffers; they come first.
         let extra = (taken + given).saturating_sub(args.len());
-        if args.len() < taken || args.len() > taken + given || extra > holders.len() {
+        let places = match args.get(taken..) {
+            Some(values) if values.len() > given => self.repeated(values, graph.as_ref()),
+            Some(_) if extra <= holders.len() => Some((extra..given).collect()),
+            _ => None,
+        };
+        let Some(places) = places else {
             let passed = args.len();
             let reason =
                 format!("{passed} values are passed to a delegate with {taken} inputs and {given} outputs");
             return Err(self.scope.builder.invalid(reason));
-        }
+        };
         let passed: Result<Vec<_>> = args[..taken].iter().map(|id| self.value(*id)).collect();
         let orders: Vec<_> = args.iter().map(|id| self.order(*id)).collect();
         let passed = passed?;
@@ -362,10 +370,22 @@ impl<'a> State<'a> {
         let (builder, results) = graph.import(builder, self.program, &passed, &orders, &mut kept, &name)?;
         self.scope.builder = builder;
         self.kept.extend(holders.into_iter().zip(kept));
-        for (id, result) in args[taken..].iter().zip(results.into_iter().skip(extra)) {
-            self.set(*id, result)?;
+        let results = places.iter().filter_map(|place| results.get(*place));
+        for (id, result) in args[taken..].iter().zip(results) {
+            self.set(*id, *result)?;
         }
         Ok(())
+    }
+
+    /// The output of each value that a delegate gives, where it has fewer outputs.
+    fn repeated(&self, values: &[usize], graph: &dyn Inlined) -> Option<Vec<usize>> {
+        let dims = |id: &usize| match &self.method.values[*id] {
+            Value::Tensor(declared) => Some(declared.dims.clone()),
+            _ => None,
+        };
+        let values: Vec<_> = values.iter().map(dims).collect();
+        let outputs: Vec<_> = (0..graph.outputs()).map(|output| graph.output_dims(output)).collect();
+        outputs_of(&values, &outputs)
     }
 
     /// The order in which the dimensions of a value lie in memory.

@@ -158,6 +158,33 @@ fn numbers_take_the_place_of_tensors() {
 }
 
 #[test]
+fn weights_are_made_codes_of_groups_and_their_products_have_gradients() {
+    // Two columns of four, in groups of two; a scale of 0 stands for zeros.
+    let weights = Values::Float(vec![1.0, -1.0, 4.2, 30.0, 0.5, 0.5, -9.0, 0.0]);
+    let scales = Values::Float(vec![0.5, 0.0, 1.0, 1.0]);
+    let codes = || tensor(DataType::UInt8, &[2, 2]);
+    let values = vec![floats(&[2, 4]), floats(&[2, 2]), V::Int(2), codes()];
+    let made = run(
+        values,
+        vec![call("et_vk.q4gsw_requant.default", &[0, 1, 2, 3])],
+        &[3],
+        &[weights, scales.clone()],
+    );
+    let bytes = vec![0x6a, 0xfc, 0x88, 0x80];
+    assert_eq!(made.unwrap()[0].floats(), [106.0, 252.0, 136.0, 128.0]);
+
+    let values = vec![floats(&[1, 2]), codes(), floats(&[2, 2]), V::Int(2), floats(&[1, 4])];
+    let inputs = [Values::Float(vec![1.0, 10.0]), Values::Int(bytes), scales];
+    let calls = vec![call("et_vk.linear_q4gsw_backward.default", &[0, 1, 2, 3, 4])];
+    assert_eq!(run(values, calls, &[4], &inputs).unwrap()[0].floats(), [1.0, -1.0, -76.0, 7.0]);
+
+    let values = vec![floats(&[1, 2, 2]), floats(&[1, 2, 2]), floats(&[2, 2])];
+    let inputs = [Values::Float(vec![1.0, 2.0, 3.0, 4.0]), Values::Float(vec![1.0, 0.0, 1.0, 1.0])];
+    let made = run(values, vec![call("et_vk.linear_dW.default", &[0, 1, 2])], &[2], &inputs).unwrap();
+    assert_eq!(made[0].floats(), [4.0, 3.0, 6.0, 4.0]);
+}
+
+#[test]
 fn errors_name_the_place_and_what_is_wrong() {
     let x = [1.0, 2.0];
     let more = |name, more, dims: &[u32]| said(one(name, floats(&[2]), more, floats(dims), &x));

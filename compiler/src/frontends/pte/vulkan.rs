@@ -44,6 +44,13 @@ impl Inlined for VulkanGraph {
         self.outputs.len()
     }
 
+    fn output_dims(&self, output: usize) -> Option<Vec<u64>> {
+        match self.values.get(*self.outputs.get(output)?)? {
+            VulkanValue::Tensor(tensor) => Some(sizes(tensor)),
+            _ => None,
+        }
+    }
+
     fn import(
         &self,
         builder: Builder,

@@ -99,7 +99,7 @@ const RESULT: f64 = 22.0;
 const START: f64 = 300.0;
 
 /// Rows (axis 0) or columns of the input that `results` neighbours meet.
-fn met(results: u64, window: &Window, axis: usize) -> u64 {
+pub(super) fn met(results: u64, window: &Window, axis: usize) -> u64 {
     let (stride, dilation, kernel) = (window.strides[axis], window.dilations[axis], window.kernel[axis]);
     let mut all: Vec<u64> =
         (0..results).flat_map(|r| (0..kernel).map(move |k| r * stride + k * dilation)).collect();

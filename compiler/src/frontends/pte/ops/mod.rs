@@ -26,6 +26,7 @@ mod scaling;
 mod scatter;
 mod sizes;
 mod statistics;
+mod training;
 mod unary;
 
 use super::{Result, names::COPY_ROW, node::Node};
@@ -62,16 +63,13 @@ const TABLES: &[Table] = &[
     scaling::OPERATORS,
     scatter::OPERATORS,
     statistics::OPERATORS,
+    training::OPERATORS,
     unary::OPERATORS,
 ];
 
 /// What is known but not supported: what the name begins with, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("et_vk.adamw_step", "it is for training"),
-    ("et_vk.fused_ce", "it is for training"),
-    ("et_vk.linear_dW", "it is for training"),
-    ("et_vk.linear_q4gsw_backward", "it is for training"),
-    ("et_vk.q4gsw_requant", "it is for training"),
     ("aten.convolution_backward", "it is for training"),
     ("aten.max_pool2d_with_indices_backward", "it is for training"),
     ("aten.rand.", "it makes random numbers"),

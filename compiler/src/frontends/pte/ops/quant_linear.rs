@@ -90,13 +90,17 @@ fn of_columns(n: &mut Node<'_, '_>) -> Result<()> {
 }
 
 /// Weights `u8[columns, length / 2]`, lower halves first, scales `[groups, columns]` and the size of groups, in arguments.
-fn grouped(n: &mut Node<'_, '_>, length: u64, [weights, scales, group]: [usize; 3]) -> Result<QuantWeights> {
+pub(super) fn grouped(
+    n: &mut Node<'_, '_>,
+    length: u64,
+    [weights, scales, group]: [usize; 3],
+) -> Result<QuantWeights> {
     let (weights, scales, group) = (n.tensor(weights)?, n.tensor(scales)?, n.size(group)?);
     let packed = packed(n, weights, length)?;
     let columns = n.b().dims(packed)[0];
     let groups = length.div_ceil(group.max(1));
     let scales = some_of(n, scales, &[groups, columns])?;
-    let scales = n.b().swap_last(scales)?;
+    let scales = n.b().turned(scales)?;
     Ok(QuantWeights { packed, bits: 4, length, scales, zeros: None, group })
 }
 

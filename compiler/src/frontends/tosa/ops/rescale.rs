@@ -9,7 +9,7 @@ use halite_ops::{
 use super::{
     super::{Result, element_of},
     call::Call,
-    values::{int, saturated, scaled, to},
+    values::{int, saturated, saturated_from, scaled, scaled_deep, to},
 };
 use crate::{
     build::Builder,
@@ -43,7 +43,20 @@ pub(super) fn rescale(b: &mut Builder, call: &Call<'_>, with: &Rescale) -> Resul
     let mut ids = vec![x];
     ids.extend(factors.tensors());
     let twice = with.rounding == Rounding::Double && with.scale32;
+    // 32 bits of a product are enough where all are rounded far above them: a fraction of the work.
+    let narrow = from.size() < 4 || (from == DType::I32 && input_zero == 0);
+    let deep = narrow && !twice && factors.least_shift(b).is_some_and(|least| least >= DEEP);
     let made = b.map(&ids, to_type, |p, inputs| {
+        if deep {
+            let word = to(p, DType::I32, inputs[0]);
+            let value = p.call(Function::Sub, &[word, int(input_zero, DType::I32)]);
+            let (multiplier, shift) = match factors {
+                Factors::Known(multiplier, shift) => (int(multiplier, DType::I32), int(shift, DType::I32)),
+                Factors::Tensors(..) => (inputs[1], to(p, DType::I32, inputs[2])),
+            };
+            let result = scaled_deep(p, value, multiplier, shift);
+            return saturated_from(p, result, output_zero, DType::I32, to_type);
+        }
         let wide = to(p, DType::I64, inputs[0]);
         let value = p.call(Function::Sub, &[wide, int(input_zero, DType::I64)]);
         let (multiplier, shift) = match factors {
@@ -55,6 +68,9 @@ pub(super) fn rescale(b: &mut Builder, call: &Call<'_>, with: &Rescale) -> Resul
     })?;
     b.view(made, ElementType::Of(stored), &dims)
 }
+
+/// The least shift that rounds away the low word of a product, and with it all that the high word does not say.
+const DEEP: i64 = 33;
 
 /// The type with or without a sign.
 fn sign(dtype: DType, unsigned: bool) -> DType {
@@ -99,6 +115,17 @@ impl Factors {
         }
         let shape: &[u64] = if count == 1 { &[] } else { &[count] };
         Ok(Factors::Tensors(b.reshape(multiplier, shape)?, b.reshape(shift, shape)?))
+    }
+
+    /// The least of the shifts, if these are known and none is beyond what the standard allows.
+    fn least_shift(&self, b: &Builder) -> Option<i64> {
+        match self {
+            Factors::Known(_, shift) => Some(*shift),
+            Factors::Tensors(_, shift) => {
+                let all: Vec<i64> = b.ints(*shift)?;
+                all.iter().all(|shift| *shift <= 62).then(|| all.iter().min().copied())?
+            }
+        }
     }
 
     fn tensors(&self) -> Vec<TensorId> {

@@ -101,6 +101,36 @@ fn rescale_rounds_half_up_and_twice() {
 }
 
 #[test]
+fn rescale_by_deep_shifts_is_exact_at_the_ends() {
+    let values = [i64::from(i32::MIN), i64::from(i32::MAX), -1, 0, 1, 8191, -8192, -(3 << 20)];
+    for multiplier in [1 << 30, i64::from(i32::MAX), 1_073_741_825] {
+        for shifts in [[33, 62], [34, 47], [33, 40]] {
+            let operator = Operator::Rescale {
+                scale32: true,
+                rounding: Rounding::Single,
+                per_channel: true,
+                input_unsigned: false,
+                output_unsigned: false,
+                input_zero: 0,
+                output_zero: -3,
+            };
+            let both: Vec<i64> = values.iter().flat_map(|value| [*value; 2]).collect();
+            let inputs = [
+                (E::I32, &[8, 2][..], ints(&both)),
+                (E::I32, &[2], ints(&[multiplier; 2])),
+                (E::I8, &[2], ints(&shifts)),
+            ];
+            let wanted = both.iter().enumerate().map(|(i, value)| {
+                let shift = shifts[i % 2];
+                (((value * multiplier + (1 << (shift - 1))) >> shift) - 3).clamp(-128, 127)
+            });
+            let wanted: Vec<i64> = wanted.collect();
+            assert_eq!(one(operator, &inputs, 2, (E::I8, &[8, 2])), ints(&wanted));
+        }
+    }
+}
+
+#[test]
 fn rescale_reads_and_writes_unsigned_bytes_for_each_channel() {
     let operator = Operator::Rescale {
         scale32: true,

@@ -50,10 +50,41 @@ pub(super) fn scaled(
     p.call(Function::Shr, &[sum, shift])
 }
 
+/// The same where it is rounded once, the shift is at least 33 and the product fits `i64`: only its high word decides. Value and
+/// result are `i32`, as the shift is.
+pub(super) fn scaled_deep(
+    p: &mut Expression,
+    value: Operand,
+    multiplier: Operand,
+    shift: Operand,
+) -> Operand {
+    let word = |value| int(value, DType::I32);
+    let [value, multiplier] = [value, multiplier].map(|factor| to(p, DType::I64, factor));
+    let product = p.call(Function::Mul, &[value, multiplier]);
+    let above = p.call(Function::Shr, &[product, int(32, DType::I64)]);
+    let high = to(p, DType::I32, above);
+    let before = p.call(Function::Sub, &[shift, word(33)]);
+    let half = p.call(Function::Shl, &[word(1), before]);
+    let sum = p.call(Function::Add, &[high, half]);
+    let rest = p.call(Function::Sub, &[shift, word(32)]);
+    p.call(Function::Shr, &[sum, rest])
+}
+
 /// An `i64` plus a zero point, as far as an integer type reaches.
 pub(super) fn saturated(p: &mut Expression, value: Operand, zero: i64, dtype: DType) -> Operand {
+    saturated_from(p, value, zero, DType::I64, dtype)
+}
+
+/// The same of a value of type `from`, which holds the sum.
+pub(super) fn saturated_from(
+    p: &mut Expression,
+    value: Operand,
+    zero: i64,
+    from: DType,
+    dtype: DType,
+) -> Operand {
     let (least, most) = range(dtype);
-    let moved = p.call(Function::Add, &[value, int(zero, DType::I64)]);
-    let kept = p.call(Function::Clip, &[moved, int(least, DType::I64), int(most, DType::I64)]);
+    let moved = p.call(Function::Add, &[value, int(zero, from)]);
+    let kept = p.call(Function::Clip, &[moved, int(least, from), int(most, from)]);
     to(p, dtype, kept)
 }

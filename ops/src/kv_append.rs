@@ -251,7 +251,7 @@ impl Op for KvAppend {
 
     fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
         let (dim, [batch, len, capacity]) =
-            (self.head_dim, [self.batch, self.len, self.capacity].map(|size| size.exact()));
+            (self.head_dim, [self.batch, self.len, self.capacity].map(Size::exact));
         let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
         let rows = self.new_rows(inputs);
         for (b, h) in (0..batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {

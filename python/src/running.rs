@@ -67,6 +67,7 @@ impl Drop for Running {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "nothing tells when the threads of a driver sleep")]
 fn end_all() {
     let own = std::process::id();
     let mut calls = calls();

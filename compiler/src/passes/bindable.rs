@@ -211,7 +211,7 @@ impl Maker<'_> {
                 k: Size::from(*count),
                 bias,
                 residual: before.is_some(),
-                activation: if is_last { own.activation.clone() } else { Activation::None },
+                activation: if is_last { own.activation } else { Activation::None },
                 ..own.clone()
             });
             match is_last {
@@ -287,8 +287,7 @@ mod tests {
             }
         }
         let read = graph.body.nodes.iter().flat_map(|node| &node.inputs);
-        let largest =
-            read.filter_map(|id| graph.tensor(*id).constant.as_ref()).map(|bytes| bytes.len()).max();
+        let largest = read.filter_map(|id| graph.tensor(*id).constant.as_ref()).map(bytes::Bytes::len).max();
         assert!(largest.is_some_and(|bytes| bytes as u64 <= most), "{largest:?} in\n{graph}");
         let operation = |node: &Node| match &node.op {
             NodeOp::Operation(operation) => Some(operation.clone()),

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use halite_facts::DeviceFacts;
 use halite_hal::{
-    Buffer, BufferParams, BufferSpan, Device, Driver, Fence, Options, QueueAffinity, QueueOp, Semaphore,
+    Buffer, BufferParams, BufferSpan, Code, Device, Driver, Fence, Options, QueueAffinity, QueueOp, Semaphore, Status,
 };
 use halite_plugin::manifest::Manifest;
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,8 @@ const MOST_BYTES: u64 = 1 << 16;
 
 fn driver() -> &'static Arc<dyn Driver> {
     static DRIVER: OnceLock<Arc<dyn Driver>> = OnceLock::new();
-    DRIVER.get_or_init(|| halite_plugin::loopback(Arc::new(halite_null::NullDriver)).expect("it has no needs"))
+    DRIVER
+        .get_or_init(|| halite_plugin::loopback(Arc::new(halite_null::NullDriver)).expect("it has no needs"))
 }
 
 /// A device with options, a line each: `name=value`. The first line is the path.
@@ -58,9 +59,17 @@ fn calls(data: &[u8]) {
             _ => submit(device, call, &buffers, &semaphores),
         }
     }
+    // Work that waits for what only itself would raise would keep itself for ever.
+    let over = Status::new(Code::Cancelled, "the calls are over");
+    semaphores.iter().for_each(|semaphore| semaphore.fail(over.clone()));
 }
 
-fn submit(device: &Arc<dyn Device>, call: &[u8], buffers: &[Arc<dyn Buffer>], semaphores: &[Arc<dyn Semaphore>]) {
+fn submit(
+    device: &Arc<dyn Device>,
+    call: &[u8],
+    buffers: &[Arc<dyn Buffer>],
+    semaphores: &[Arc<dyn Semaphore>],
+) {
     let Some(buffer) = buffers.get(usize::from(call[1]) % buffers.len().max(1)) else { return };
     let (offset, length) = (u64::from(call[2]) << 4, u64::from(call[3]) << 4);
     // What lies outside is refused above drivers; a span of more than the buffer is what a program cannot make.

@@ -297,6 +297,6 @@ impl Builder {
                 made.extend_from_slice(&row[place..place + size]);
             }
         }
-        self.constant(&name, element, &[*columns, *rows], made.into())
+        self.constant(&format!("turned {name}"), element, &[*columns, *rows], made.into())
     }
 }

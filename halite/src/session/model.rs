@@ -109,7 +109,6 @@ pub(super) fn build(
     // Of those that stay loaded a few are for sizes that have versions of their own.
     let own = builder.model.most_versions.div_ceil(4);
     let open = OpenVersions::new(builder.model.most_versions - own);
-    let ahead = Ahead::new(builder.compiles_ahead());
     let program = ModelProgram {
         model: Mutex::new(Some(Arc::new(OpenModel { model, format, files }))),
         name,
@@ -119,11 +118,11 @@ pub(super) fn build(
         store: builder.place().open(),
         program_limits: builder.program_limits(),
         weights: Arc::default(),
+        ahead: Ahead::new(builder.compiles_ahead()),
         options: builder.model,
         functions,
         versions: Versions::new(own),
         open,
-        ahead,
     };
     // The function that runs when none is named is ready when the session is; others when they are called.
     match program.functions.first() {

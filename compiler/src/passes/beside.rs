@@ -18,7 +18,7 @@ use crate::{
 /// Bytes that parts of a tensor begin at a multiple of, so that they can be bound by themselves.
 const PART_ALIGNMENT: u64 = halite_abi::BINDING_ALIGNMENT;
 /// Most bytes of weights together: what every device can bind.
-const MOST_BYTES: u64 = 1 << 27;
+pub(super) const MOST_BYTES: u64 = 1 << 27;
 /// Most products that become one.
 const MOST_PRODUCTS: usize = 16;
 

@@ -14,14 +14,12 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses};
+use super::{Result, Uses, beside::MOST_BYTES};
 use crate::{
     control::Watch,
     graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
-/// Most bytes of a part: what every device can bind.
-const MOST_BYTES: u64 = 1 << 27;
 /// Rows of parts are multiples of this where that fits, so that what they give lies aligned behind each other.
 const ROWS: u64 = 64;
 

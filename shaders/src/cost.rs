@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_shape() {
-        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorcut16");
+        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorspread");
+        assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.vectorcut16");
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");
         assert!(first("m=512,n=2048,k=2048").contains("coop64x64"));

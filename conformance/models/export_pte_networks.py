@@ -13,11 +13,12 @@ to integers then falls the other way here and there; of networks that read words
 roundings is computed in doubles, or when it is computed in halves. What exists already is left as it is.
 Needs: executorch==1.5.1 torch torchvision torchao transformers.
 """
-import argparse, copy, gc, json, pathlib, random, signal, time, traceback
+import argparse, copy, functools, gc, json, pathlib, random, signal, time, traceback
 import numpy as np
 import torch
 import executorch.kernels.quantized  # noqa: F401 (registers what quantizers leave outside of delegates)
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import VulkanQuantizer
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import get_symmetric_quantization_config as vulkan_config
 from executorch.backends.xnnpack.partition.config.gemm_configs import ConvolutionConfig, LinearConfig
@@ -37,6 +38,10 @@ from torchao.utils import unwrap_tensor_subclass
 from pte_networks import NETWORKS
 
 NO_CHECK = EdgeCompileConfig(_check_ir_validity=False)
+
+for entry in fusable_patterns.values():
+    # Vulkan's exporter makes its patterns anew for each delegate, which takes longer than the rest of a small export.
+    entry.get_graphs_fn = entry.get_graphs_fn and functools.cache(entry.get_graphs_fn)
 
 
 def calibrated(quantizer, trained=False):

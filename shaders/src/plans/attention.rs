@@ -3,6 +3,7 @@
 use halite_ops::{
     Op,
     attention::{Attention, Mask},
+    cached,
 };
 
 use halite_sizes::Size;
@@ -17,6 +18,9 @@ impl Lower for Attention {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         if self.out() != self.dtype && !matches!(template, "decode" | "short" | "slices" | "split") {
             return Err(Unfit(format!("makes {} of {}", self.dtype, self.dtype)));
+        }
+        if self.has_blocks() != build.contains("_blocks") {
+            return Err(Unfit("is for caches in blocks, or for none".into()));
         }
         match template {
             "coop" => coop(self, build, params),
@@ -103,6 +107,7 @@ pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Pla
     let unit = 16 / op.dtype.size();
     let mut step = tiles_of(op, [lanes, rb, kb], build, (splits, unit), Slot::Scratch(0))?;
     step.constants.push(words.min(8));
+    step.constants.extend(formats(op)?);
     combined(op, step, params, splits)
 }
 
@@ -168,7 +173,7 @@ fn slices(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     push.extend(target(op, 4)?);
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: [lanes, d].into_iter().chain(flags(op)).collect(),
+        constants: [lanes, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
         push,
         bindings: bindings(op, Slot::Output(0)),
         grid: [
@@ -303,6 +308,15 @@ fn flags(op: &Attention) -> [u32; 4] {
     [op.causal, op.mask != Mask::None, op.softcap.is_some(), op.lengths].map(u32::from)
 }
 
+/// Specialization constants of kernels for caches in blocks: bits of the codes of keys and of values, 0 for halves.
+fn formats(op: &Attention) -> Result<Vec<u32>, Unfit> {
+    if !op.has_blocks() {
+        return Ok(Vec::new());
+    }
+    let bits = |format| Option::map_or(format, Ok(0), cached::bits).map_err(Unfit);
+    Ok(vec![bits(op.keys)?, bits(op.values)?])
+}
+
 /// The inputs and the output; lengths have the place of the mask, and where neither is there, and read, the queries have it.
 fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
     let mask = if op.mask == Mask::None && !op.lengths { Slot::Input(0) } else { Slot::Input(3) };
@@ -332,7 +346,9 @@ pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
 /// Push constants: where queries, keys and values lie, in units of so many elements.
 pub(super) fn sources(op: &Attention, unit: u64) -> Result<Vec<Size>, Unfit> {
     let mut push = Vec::new();
-    for rows in op.rows() {
+    for (rows, format) in op.rows().into_iter().zip([None, op.keys, op.values]) {
+        // Those of blocks are in words.
+        let unit = if format.is_some() { 1 } else { unit };
         push.extend(in_units([rows.offset, rows.batch, rows.head, rows.row], unit)?);
     }
     Ok(push)

@@ -222,12 +222,15 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> R
     Ok(Plan::new(vec![tiles, combine], scratch))
 }
 
-/// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries.
+/// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries; `teams` of them share the keys where queries
+/// are few.
 pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
     let (d, most) = (fixed("head_dim", op.head_dim)?, params.get("max_dim")?);
-    let bq = lanes / 32 * tm * 16;
-    if lanes % 32 != 0 || bk % 16 != 0 || bq > 2 * bk {
+    let teams = params.get("teams").unwrap_or(1);
+    let bq = lanes / 32 / teams.max(1) * tm * 16;
+    let room = if teams > 1 { bk } else { 2 * bk };
+    if lanes % (32 * teams) != 0 || bk % 16 != 0 || bq > room {
         return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
     }
     if d % 16 != 0 || d > most {
@@ -240,6 +243,9 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     if op.scale() <= 0.0 {
         return Err(Unfit(format!("is for positive scales, not {}", op.scale())));
     }
+    if teams > 1 {
+        few_queries(op, params.get("busy")?)?;
+    }
     // 16-byte words.
     let unit = 16 / op.dtype.size();
     let mut push = shape(op)?;
@@ -247,7 +253,7 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     push.extend(sources(op, unit)?);
     push.extend(target(op, unit)?);
     let constants = vec![lanes, tm, bk, d];
-    let flags = flags(op).into_iter().chain([params.get("direct")?]);
+    let flags = flags(op).into_iter().chain([params.get("direct")?, teams]);
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: constants.into_iter().chain(flags).collect(),
@@ -260,6 +266,18 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
         ],
         subgroup_size: 0,
     }))
+}
+
+/// Refuses queries that keep a device `busy` in blocks of 64, and keys that leave nothing to share.
+fn few_queries(op: &Attention, busy: u32) -> Result<(), Unfit> {
+    let blocks = (op.q_len * group(op)).div_ceil(64) * op.kv_heads() * op.batch;
+    if blocks > u64::from(busy) || op.kv_len <= 32 {
+        return Err(Unfit(format!(
+            "shares more than 32 keys of up to {busy} blocks of queries; these are {} and {blocks}",
+            op.kv_len
+        )));
+    }
+    Ok(())
 }
 
 /// The dispatch over queries and `splits` parts of the keys.

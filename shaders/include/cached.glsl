@@ -1,6 +1,7 @@
 // Keys and values as caches have them: halves, or blocks of 32 elements whose codes have 8 or 4 bits (halite-ops, `cached`). Eight
-// neighbours are read at a time, and made floats where they are used. Which format it is is a constant: 0 for halves, else the
-// bits of a code. Buffers: `k` and `v` of four words, `k_words` and `v_words` of one; rows begin at units of what the format has.
+// neighbours are read at a time, and made floats where they are used; with CACHED_QUADS four, as floats. Which format it is is a
+// constant: 0 for halves, else the bits of a code. Buffers: `k` and `v` of as many halves, `k_words` and `v_words` of words; rows
+// begin at units of what the format has.
 
 #ifndef CACHED_GLSL
 #define CACHED_GLSL
@@ -13,6 +14,20 @@ uint scale_bits(uint word, uint eighth) {
     return (word >> (16 * (eighth / 4 & 1))) & 0xFFFFu;
 }
 
+#if defined(CACHED_QUADS)
+
+#define CACHED_READ(NAME, FORMAT, quads, words) \
+    vec4 NAME(uint row, uint quad) { \
+        if (FORMAT == 0) return halves4(quads[row + quad]); \
+        const float scale = unpackHalf2x16(scale_bits(words[row + quad / 16], quad / 2)).x; \
+        const uint at = row + SCALES; \
+        if (FORMAT == 8) return scale * vec4(bytes4(words[at + quad])); \
+        const uint codes = words[at + quad / 2] >> (16 * (quad & 1)); \
+        return scale * (vec4(uvec4(codes, codes >> 4, codes >> 8, codes >> 12) & 15u) - 8.0); \
+    }
+
+#else
+
 #define CACHED_READ(NAME, FORMAT, quads, words) \
     uvec4 NAME(uint row, uint eighth) { \
         if (FORMAT == 0) return quads[row + eighth]; \
@@ -20,9 +35,6 @@ uint scale_bits(uint word, uint eighth) {
         if (FORMAT == 8) return uvec4(words[at + 2 * eighth], words[at + 2 * eighth + 1], scale, 0); \
         return uvec4(words[at + eighth], 0, scale, 0); \
     }
-
-CACHED_READ(key_read, K_FORMAT, k, k_words)
-CACHED_READ(value_read, V_FORMAT, v, v_words)
 
 float[8] cached_values(uvec4 read, uint format) {
     float[8] values;
@@ -41,5 +53,10 @@ float[8] cached_values(uvec4 read, uint format) {
     }
     return values;
 }
+
+#endif
+
+CACHED_READ(key_read, K_FORMAT, k, k_words)
+CACHED_READ(value_read, V_FORMAT, v, v_words)
 
 #endif

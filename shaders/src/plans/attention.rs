@@ -69,7 +69,7 @@ pub(super) fn exchange(op: &Attention, build: &str, params: &Params) -> Result<P
     push.extend(target(op, 4)?);
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: [lanes, queries, d].into_iter().chain(flags(op)).collect(),
+        constants: [lanes, queries, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
         push,
         bindings: bindings(op, Slot::Output(0)),
         grid: [

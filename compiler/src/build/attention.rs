@@ -91,13 +91,7 @@ impl Builder {
         let sizes = self.attention_sizes([q, k, v], scores)?;
         let dim = sizes.dim.max(sizes.value_dim);
         let by_kernel = (1..=MOST_DIM).contains(&dim);
-        if scores.has_blocks() && !(by_kernel && sizes.dim == sizes.value_dim) {
-            let (keys, values) = (sizes.dim, sizes.value_dim);
-            return Err(self.unsupported(format!(
-                "caches in blocks for heads of {keys} elements a key and {values} a value: there are kernels for keys and values \
-                 of one size, up to {MOST_DIM}"
-            )));
-        }
+        self.check_blocks(&sizes, scores)?;
         let (mask, scores) = match by_kernel && mask.is_none() {
             true => (mask, scores),
             false => self.lengths_as_mask(mask, scores, [sizes.batch, sizes.queries, sizes.keys])?,
@@ -116,7 +110,32 @@ impl Builder {
             let made = self.attend(stages.weights, v)?;
             return self.cast(made, element);
         }
-        let (mask, kind) = self.attention_mask(mask, &sizes, dtype)?;
+        let made = self.attention_by_kernel([q, k, v], mask, scores, &sizes)?;
+        self.cast(made, element)
+    }
+
+    /// What blocks ask for.
+    fn check_blocks(&self, sizes: &Sizes, scores: Scores) -> Result<()> {
+        let (keys, values) = (sizes.dim, sizes.value_dim);
+        if !scores.has_blocks() || (keys == values && (1..=MOST_DIM).contains(&keys)) {
+            return Ok(());
+        }
+        Err(self.unsupported(format!(
+            "caches in blocks for heads of {keys} elements a key and {values} a value: there are kernels for keys and values of \
+             one size, up to {MOST_DIM}"
+        )))
+    }
+
+    /// The same of queries, keys and values of the types that kernels take, by one of these.
+    fn attention_by_kernel(
+        &mut self,
+        [q, k, v]: [TensorId; 3],
+        mask: Option<TensorId>,
+        scores: Scores,
+        sizes: &Sizes,
+    ) -> Result<TensorId> {
+        let (dtype, dim) = (self.element(q).storage(), sizes.dim.max(sizes.value_dim));
+        let (mask, kind) = self.attention_mask(mask, sizes, dtype)?;
         // Kernels have one size for keys and values: zeros fill the smaller.
         let wide = |b: &mut Self, x: TensorId, own: u64| {
             if own == dim {
@@ -145,8 +164,7 @@ impl Builder {
         let made = self.kernel1(Operation::Attention(made), &inputs, dtype.into(), &dims)?;
         let part = Range::all(Size::from(sizes.value_dim));
         let ranges = [Range::all(dims[0]), Range::all(dims[1]), Range::all(dims[2]), part];
-        let made = self.slice(made, &ranges)?;
-        self.cast(made, element)
+        self.slice(made, &ranges)
     }
 
     fn attention_sizes(&self, [q, k, v]: [TensorId; 3], scores: Scores) -> Result<Sizes> {

@@ -103,8 +103,7 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
-    model.hold_caches(builder.model.caches).map_err(compile::error)?;
+    let (model, files) = read(&builder, file, format, limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -136,6 +135,18 @@ pub(super) fn build(
         None => return Err(no_functions(&program.name)),
     }
     Ok(Session::assemble(vec![device], infos, Some(0), Content::Model(Box::new(program))))
+}
+
+/// The model, with the caches that the caller wants.
+fn read(
+    builder: &SessionBuilder,
+    file: Loaded,
+    format: ModelFormat,
+    limits: &Limits,
+) -> Result<(compiler::Model, Files)> {
+    let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
+    model.hold_caches(builder.model.caches).map_err(compile::error)?;
+    Ok((model, files))
 }
 
 fn no_functions(model: &str) -> Error {

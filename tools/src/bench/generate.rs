@@ -89,7 +89,8 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
         if is_json {
             rows.push(json!({
                 "model": about.name, "model_size": about.bytes, "model_n_params": about.weights, "device": device,
-                "type_k": keys.name(), "type_v": values.name(), "test": test.name(), "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
+                "type_k": keys.name(), "type_v": values.name(), "test": test.name(),
+                "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
             }));
             continue;
         }

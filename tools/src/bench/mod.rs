@@ -149,6 +149,16 @@ pub(crate) struct MeasureFlags {
 }
 
 impl MeasureFlags {
+    /// Caches are those of language models.
+    fn check_caches(&self) -> Result<()> {
+        if self.caches.are_given() && self.generate.is_empty() {
+            let text =
+                "--cache-type-k and --cache-type-v go with --generate, which measures a language model";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Format on standard output.
     fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
@@ -244,10 +254,7 @@ fn run(flags: &Flags) -> Result<()> {
     if flags.measure.all_devices {
         return all::run(flags, &cancel, &mut out);
     }
-    if flags.measure.generate.is_empty() && flags.measure.caches.are_given() {
-        let text = "--cache-type-k and --cache-type-v go with --generate, which measures a language model";
-        return Err(Failure::Usage(text.to_owned()));
-    }
+    flags.measure.check_caches()?;
     if !flags.measure.generate.is_empty() {
         return generate::run(flags, &flags.measure.generate, &cancel, &mut out);
     }

@@ -79,9 +79,24 @@ pub(crate) fn estimate(
         _ => return None,
     };
     let nvidia = target.target.vendor().name == "nvidia";
-    (matches!(variant.template.as_str(), "coop" | "points" | "taps") && operand == 2 && nvidia)
-        .then(|| matrices(&variant.params, plan, &target.hints, &NVIDIA))
-        .flatten()
+    if !nvidia || operand != 2 {
+        return None;
+    }
+    match variant.template.as_str() {
+        "coop" | "points" | "taps" => matrices(&variant.params, plan, &target.hints, &NVIDIA),
+        "unfolded" => unfolded(variant, plan, target),
+        _ => None,
+    }
+}
+
+/// Microseconds of a dispatch that writes windows to memory, and words of them in a microsecond: guesses, not fitted.
+const UNFOLD: (f64, f64) = (2.5, 150_000.0);
+
+/// A product of what a dispatch before it writes.
+fn unfolded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+    let product = Plan::new(plan.steps.get(1..)?.to_vec(), Vec::new());
+    let windows = plan.scratch.first()?.value() as f64 / 16.0;
+    Some(matrices(&variant.params, &product, &target.hints, &NVIDIA)? + UNFOLD.0 + windows / UNFOLD.1)
 }
 
 /// Those of a product whose operands become 16-bit floats first, which all variants do alike.

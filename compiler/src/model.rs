@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{
     CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
-    frontends::{ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
+    frontends::{CacheFormats, ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
     passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
     signature::{Bindings, Signature},
     states::Kept,
@@ -63,6 +63,14 @@ impl Model {
         }
         control.report(Progress { stage: Stage::Reading, done: 1, total: 1 });
         Ok(Model { format, inner, source })
+    }
+
+    /// Lets the caches of a language model have other formats than 16-bit floats; to be said before anything is asked of its functions.
+    ///
+    /// # Errors
+    /// The model has no such caches, or they cannot have these formats.
+    pub fn hold_caches(&mut self, formats: CacheFormats) -> Result<(), CompileError> {
+        self.inner.hold_caches(formats)
     }
 
     /// Files that it was read from, beside its own: those that hold its weights.

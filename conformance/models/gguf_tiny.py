@@ -6,7 +6,7 @@ LIBRARIES is a folder with llama.cpp's libggml-base, libggml, libggml-cpu and li
 `cyllama-vulkan` 0.7.0. Needs `gguf` 0.19 and `numpy`.
 
 Each NAME.gguf has random weights of several types. NAME.json has tokens of texts, logits behind some tokens, and tokens that
-always taking the most likely one gives; of the encoder the vector of a text. Logits are those of the same model with all weights as f32: with packed weights
+always taking the most likely one gives; of the encoder the vector of a text; of qwen3 the logits with each type of caches. Logits are those of the same model with all weights as f32: with packed weights
 llama.cpp rounds activations to 8 bits.
 """
 
@@ -141,8 +141,8 @@ def encoder(path, kind, as_floats):
     w.close()
 
 
-def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0):
-    """One file. `types` are those of the parts."""
+def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0, dim=DIM):
+    """One file. `types` are those of the parts, `dim` the elements of a head."""
     random = np.random.default_rng(1)
     w = GGUFWriter(path, arch)
     w.add_name(f"tiny {arch}")
@@ -152,9 +152,9 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0):
     w.add_feed_forward_length(INNER)
     w.add_head_count(HEADS)
     w.add_head_count_kv(KV_HEADS)
-    w.add_key_length(DIM)
-    w.add_value_length(DIM)
-    w.add_rope_dimension_count(DIM)
+    w.add_key_length(dim)
+    w.add_value_length(dim)
+    w.add_rope_dimension_count(dim)
     w.add_layer_norm_rms_eps(1e-5)
     if gemma:
         w.add_sliding_window(4)
@@ -195,8 +195,8 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0):
         at = f"blk.{layer}."
         vector(at + "attn_norm.weight", WIDTH)
         for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
-            matrix(f"{at}attn_{name}.weight", types["attention"], heads * DIM, WIDTH)
-        matrix(at + "attn_output.weight", types["attention"], WIDTH, HEADS * DIM)
+            matrix(f"{at}attn_{name}.weight", types["attention"], heads * dim, WIDTH)
+        matrix(at + "attn_output.weight", types["attention"], WIDTH, HEADS * dim)
         vector(at + "ffn_norm.weight", WIDTH)
         if experts:
             experts_of(at)
@@ -204,7 +204,7 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0):
             for name in ("gate", "up"):
                 matrix(f"{at}ffn_{name}.weight", types["inner"], INNER, WIDTH)
             matrix(at + "ffn_down.weight", types["down"], WIDTH, INNER)
-        norms = [("attn_q", DIM), ("attn_k", DIM)] if gemma or experts else []
+        norms = [("attn_q", dim), ("attn_k", dim)] if gemma or arch.startswith("qwen3") else []
         if gemma:
             norms += [("post_attention", WIDTH), ("post_ffw", WIDTH)]
         if norms:
@@ -233,7 +233,7 @@ class Batch(C.Structure):
 class Llama:
     """A model in llama.cpp's processor back end."""
 
-    def __init__(self, libraries, path):
+    def __init__(self, libraries, path, caches=None):
         load = lambda name: C.CDLL(glob.glob(os.path.join(libraries, name))[0], mode=C.RTLD_GLOBAL)
         load("libggml-base*.so*")
         ggml, self.lib = load("libggml-[!bcv]*.so*"), load("libllama*.so*")
@@ -262,7 +262,12 @@ class Llama:
         params = f.llama_context_default_params()
         numbers = C.cast(C.byref(params), C.POINTER(C.c_uint32))
         numbers[0] = numbers[1] = numbers[2] = CONTEXT
+        if caches:
+            # The types of keys and values; those of values other than F16 need the attention that reads them as they are.
+            assert numbers[26] == numbers[27] == Type.F16 and numbers[13] == 0xFFFFFFFF, "another llama.cpp"
+            numbers[13], numbers[26], numbers[27] = 1, caches, caches
         self.context = f.llama_init_from_model(self.model, params)
+        assert self.context, path
         self.vocabulary = f.llama_model_get_vocab(self.model)
 
     def tokens(self, text, with_control):
@@ -304,9 +309,25 @@ def write_encoder(out, libraries):
         file.write("\n")
 
 
+def write_caches(out, libraries):
+    """A model with heads of whole blocks, and its logits with caches of each type."""
+    types = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q8_0, inner=Type.Q8_0, down=Type.Q8_0)
+    model(os.path.join(out, "qwen3.gguf"), "qwen3", 2, types, scores_vocabulary, False, False, dim=32)
+    prompt = [int(token) for token in np.random.default_rng(4).integers(3, 250, 90)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "floats.gguf")
+        model(path, "qwen3", 2, types, scores_vocabulary, False, True, dim=32)
+        logits = lambda kind: [round(float(x), 5) for x in Llama(libraries, path, kind).logits(prompt)]
+        caches = {kind.name.lower(): logits(kind) for kind in (Type.F16, Type.Q8_0, Type.Q4_0)}
+    with open(os.path.join(out, "qwen3.json"), "w") as file:
+        json.dump({"prompt": prompt, "caches": caches}, file)
+        file.write("\n")
+
+
 def main(out, libraries):
     os.makedirs(out, exist_ok=True)
     write_encoder(out, libraries)
+    write_caches(out, libraries)
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

@@ -7,7 +7,9 @@ mod common;
 use std::{fs, ops::ControlFlow};
 
 use common::{builder, device, repo};
-use halite::{Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions, Sampler, Sampling, Stop};
+use halite::{
+    CacheType, Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions, Sampler, Sampling, Stop,
+};
 
 /// A model with what llama.cpp made of it.
 struct Case {
@@ -91,6 +93,53 @@ fn sequences_are_reused_copied_and_saved() {
     for wrong in [&b"no"[..], &saved[..20], &saved[..saved.len() - 9]] {
         assert_eq!(copy.load(wrong).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
+}
+
+#[test]
+fn caches_in_blocks_are_those_of_llama_cpp() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let path = |name: &str| repo(&format!("compiler/tests/data/gguf/{name}"));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(path("qwen3.json")).unwrap()).unwrap();
+    let numbers = |list: &serde_json::Value| -> Vec<f64> {
+        list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    };
+    let prompt: Vec<u32> = numbers(&json["prompt"]).into_iter().map(|token| token as u32).collect();
+    let made = |keys, values| {
+        let wanted = GeneratorOptions::new().context(128).cache_types(keys, values);
+        builder(&device).model(path("qwen3.gguf")).generator(wanted).unwrap()
+    };
+    // What a logit may be off by, as the root of the mean square. llama.cpp rounds queries to blocks, too; logits are up to 12.
+    let types = [(CacheType::F16, 32 * 2, 0.01), (CacheType::Q8_0, 36, 0.04), (CacheType::Q4_0, 20, 0.15)];
+    let mut saved = Vec::new();
+    for (kind, row, most) in types {
+        let wanted = numbers(&json["caches"][kind.name()]);
+        let generator = made(kind, kind);
+        let off = |logits: &[f32]| {
+            let squares = logits.iter().zip(&wanted).map(|(a, b)| (f64::from(*a) - b).powi(2)).sum::<f64>();
+            let off = (squares / wanted.len() as f64).sqrt();
+            assert!(logits.len() == wanted.len() && off < most, "{kind}: {off}");
+        };
+        let mut sequence = generator.sequence().unwrap();
+        sequence.prompt(&prompt, &options).unwrap();
+        off(sequence.logits());
+        // Keys and values of two layers, a head each.
+        assert_eq!(sequence.byte_len(), 2 * 2 * 128 * row, "{kind}");
+        let mut single = generator.sequence().unwrap();
+        prompt.iter().for_each(|token| single.append(&[*token], &options).unwrap());
+        off(single.logits());
+        saved.push(sequence.save().unwrap());
+    }
+    let both = made(CacheType::Q8_0, CacheType::Q4_0);
+    let mut sequence = both.sequence().unwrap();
+    sequence.prompt(&prompt, &options).unwrap();
+    assert_eq!(sequence.byte_len(), 2 * 128 * (36 + 20));
+    for other in &saved {
+        assert_eq!(sequence.load(other).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    let wanted = GeneratorOptions::new().context(64).cache_types(CacheType::F16, CacheType::Q8_0);
+    let wrong = builder(&device).model(path("llama.gguf")).generator(wanted).unwrap_err();
+    assert!(wrong.kind() == ErrorKind::Unsupported && wrong.message().contains("16 elements"), "{wrong}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
-use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values, rows::Rows};
+use crate::{DType, Exact, Op, TensorDesc, Tolerance, Values, blocks::BlockFormat, cached, rows::Rows};
 
 /// What is added to the scores before the softmax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,6 +77,13 @@ pub struct Attention {
     /// The same for `v`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v_rows: Option<Box<Rows>>,
+    /// Blocks that the keys are in, whose rows are words then ([`crate::cached`]); absent: they have the type of the queries, as
+    /// the values. Queries are `f16` where either is in blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<BlockFormat>,
+    /// The same for the values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<BlockFormat>,
     /// The same for the result: another order of the same rows, such as that of tokens with all of their heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_rows: Option<Box<Rows>>,
@@ -117,6 +124,8 @@ impl Attention {
             q_rows: None,
             k_rows: None,
             v_rows: None,
+            keys: None,
+            values: None,
             out_rows: None,
         }
     }
@@ -139,11 +148,22 @@ impl Attention {
         [self.batch, self.kv_heads().into(), self.kv_len, self.head_dim.into()]
     }
 
-    /// Where the rows of queries, keys and values lie.
+    /// Whether keys or values are in blocks.
+    pub fn has_blocks(&self) -> bool {
+        self.keys.is_some() || self.values.is_some()
+    }
+
+    /// Type and length of the rows of keys and values.
+    pub fn held_rows(&self) -> [(DType, u64); 2] {
+        [self.keys, self.values].map(|format| cached::row(format, self.dtype, self.head_dim))
+    }
+
+    /// Where the rows of queries, keys and values lie: in elements, of blocks in words.
     pub fn rows(&self) -> [Rows; 3] {
         let queries = Rows::dense(self.batch, self.heads, self.q_len, self.head_dim);
-        let cache = Rows::dense(self.batch, self.kv_heads(), self.capacity(), self.head_dim);
-        [(&self.q_rows, queries), (&self.k_rows, cache), (&self.v_rows, cache)]
+        let [keys, values] =
+            self.held_rows().map(|(_, row)| Rows::dense(self.batch, self.kv_heads(), self.capacity(), row));
+        [(&self.q_rows, queries), (&self.k_rows, keys), (&self.v_rows, values)]
             .map(|(own, dense)| own.as_deref().copied().unwrap_or(dense))
     }
 
@@ -203,6 +223,35 @@ impl Attention {
 }
 
 impl Attention {
+    /// The same of keys and values that are not in blocks.
+    fn plain(&self, inputs: &[Values]) -> (Attention, Vec<Values>) {
+        let mut inputs = inputs.to_vec();
+        for (place, format) in [(1, self.keys), (2, self.values)] {
+            if let Some(format) = format {
+                inputs[place] = cached::decoded(format, &inputs[place], self.head_dim);
+            }
+        }
+        (Attention { keys: None, values: None, ..self.clone() }, inputs)
+    }
+
+    /// What blocks ask for.
+    fn check_blocks(&self) -> Result<(), String> {
+        if !self.has_blocks() {
+            return Ok(());
+        }
+        if self.dtype != DType::F16 {
+            return Err(format!("keys and values in blocks go with queries of f16, not {}", self.dtype));
+        }
+        for (format, rows) in [(self.keys, &self.k_rows), (self.values, &self.v_rows)] {
+            let Some(format) = format else { continue };
+            cached::row_words(format, self.head_dim)?;
+            if rows.is_some() {
+                return Err("rows in blocks lie one behind the other".into());
+            }
+        }
+        Ok(())
+    }
+
     /// The scores of a query, before the softmax.
     fn scores(&self, inputs: &[Values], b: u64, h: u64, i: u64) -> Vec<f64> {
         let (d, kv_len) = (self.head_dim, self.kv_len.exact());
@@ -271,12 +320,17 @@ impl Op for Attention {
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }
+        self.check_blocks()?;
         let [q_rows, k_rows, v_rows] = self.rows();
-        let (queries, keys) = (self.query_shape(), self.key_shape());
+        let queries = self.query_shape();
+        let [keys, values] = self.held_rows().map(|(_, row)| {
+            let [batch, heads, rows, _] = self.key_shape();
+            [batch, heads, rows, row.into()]
+        });
         for (name, rows, shape) in [
             ("q", q_rows, queries),
             ("k", k_rows, keys),
-            ("v", v_rows, keys),
+            ("v", v_rows, values),
             ("out", self.result_rows(), queries),
         ] {
             rows.check(shape).map_err(|reason| format!("rows of {name}: {reason}"))?;
@@ -290,13 +344,17 @@ impl Op for Attention {
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        let cache = [self.batch, self.kv_heads().into(), self.capacity(), self.head_dim.into()];
+        let [(k_type, keys), (v_type, values)] = self.held_rows();
+        let cache = |row: u64| [self.batch, self.kv_heads().into(), self.capacity(), row.into()];
         let mask = self.mask_dims().map(|dims| TensorDesc::new("mask", self.dtype, dims));
-        let tensors =
-            [("q", self.query_shape(), &self.q_rows), ("k", cache, &self.k_rows), ("v", cache, &self.v_rows)];
-        let [q, k, v] = tensors.map(|(name, dims, rows)| match rows {
-            Some(rows) => TensorDesc::new(name, self.dtype, [rows.source]),
-            None => TensorDesc::new(name, self.dtype, dims),
+        let tensors = [
+            ("q", self.dtype, self.query_shape(), &self.q_rows),
+            ("k", k_type, cache(keys), &self.k_rows),
+            ("v", v_type, cache(values), &self.v_rows),
+        ];
+        let [q, k, v] = tensors.map(|(name, dtype, dims, rows)| match rows {
+            Some(rows) => TensorDesc::new(name, dtype, [rows.source]),
+            None => TensorDesc::new(name, dtype, dims),
         });
         let lengths = self.lengths.then(|| TensorDesc::new("lengths", DType::I32, [self.batch]));
         [q, k, v].into_iter().chain(mask).chain(lengths).collect()
@@ -311,10 +369,11 @@ impl Op for Attention {
     }
 
     fn signature(&self) -> String {
+        let held = if self.has_blocks() { "_blocks" } else { "" };
         if self.out() == self.dtype {
-            self.dtype.to_string()
+            format!("{}{held}", self.dtype)
         } else {
-            format!("{}_{}", self.dtype, self.out())
+            format!("{}{held}_{}", self.dtype, self.out())
         }
     }
 
@@ -328,6 +387,10 @@ impl Op for Attention {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        if self.has_blocks() {
+            let (plain, inputs) = self.plain(inputs);
+            return plain.reference(&inputs);
+        }
         let heads = (0..self.batch.exact()).flat_map(|b| (0..self.heads).map(move |h| (b, h)));
         let rows = heads.flat_map(|(b, h)| (0..self.q_len.exact()).map(move |i| (b, h, i)));
         let (order, mut out) = (self.result_rows(), vec![0.0; self.outputs()[0].elements().exact_usize()]);
@@ -342,11 +405,14 @@ impl Op for Attention {
     /// average of values up to m is off by at most (e^(2s) - 1) * m. Scores are off by their sum's error (see
     /// [`Tolerance::of_sum`]), some roundings of themselves, and the error of `exp`, which Vulkan allows 3 + 2|x| units in
     /// the last place (Precision and Operation of SPIR-V Instructions); weights below e^-88 are zero. Kernels may round
-    /// weights to the type of the tensors before they multiply.
+    /// weights to the type of the tensors before they multiply. Words of blocks say nothing of their elements, which are taken
+    /// for at most 1, as those of samples are.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let added = if self.mask == Mask::None { None } else { magnitudes.get(3) };
-        let (value, mask) = (magnitudes[2], added.copied().unwrap_or(0.0));
-        let product = magnitudes[0] * magnitudes[1] * self.scale().abs();
+        let key = if self.keys.is_some() { 1.0 } else { magnitudes[1] };
+        let value = if self.values.is_some() { 1.0 } else { magnitudes[2] };
+        let mask = added.copied().unwrap_or(0.0);
+        let product = magnitudes[0] * key * self.scale().abs();
         let sum = Tolerance::of_sum(self.head_dim, product, DType::F32, DType::F32).absolute;
         let cap = self.softcap.map_or(f64::INFINITY, |cap| cap.0);
         let largest = (product * self.head_dim as f64).min(cap) + mask;

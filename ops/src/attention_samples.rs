@@ -3,6 +3,8 @@
 use crate::{
     DType, Exact, Op, Samples, Values,
     attention::{Attention, Mask},
+    blocks::BlockFormat,
+    cached,
     rows::Rows,
 };
 
@@ -68,6 +70,46 @@ impl Attention {
         ]
     }
 
+    /// Attention to caches in blocks: keys and values of one format, and in turns of two; heads of one block to eight.
+    fn samples_in_blocks() -> Vec<Attention> {
+        let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, DType::F16);
+        let causal = |op: Attention| Attention { causal: true, ..op };
+        let grouped = |op: Attention, kv_heads| Attention { kv_heads: Some(kv_heads), ..op };
+        let (eight, four) = (Some(BlockFormat::Q8_0), Some(BlockFormat::Q4_0));
+        let mixed = [(None, eight), (eight, None), (None, four), (eight, four)];
+        let shapes = [
+            of(2, 1, 3, 32),
+            Attention { capacity: Some(300.into()), ..causal(grouped(of(8, 1, 261, 64), 2)) },
+            Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
+            Attention {
+                batch: 2.into(),
+                lengths: true,
+                capacity: Some(80.into()),
+                ..causal(of(2, 9, 70, 96))
+            },
+            causal(grouped(of(4, 5, 130, 256), 1)),
+            causal(of(2, 37, 50, 160)),
+            Attention { mask: Mask::Shared, ..grouped(of(2, 18, 35, 32), 1) },
+            Attention {
+                batch: 2.into(),
+                mask: Mask::Batch,
+                softcap: Some(Exact(1.5)),
+                scale: Some(Exact(0.75)),
+                ..of(2, 3, 34, 64)
+            },
+            of(1, 2, 0, 32),
+            of(1, 0, 4, 32),
+        ];
+        let held = |(place, op): (usize, &Attention)| {
+            [(eight, eight), (four, four), mixed[place % mixed.len()]].map(|(keys, values)| Attention {
+                keys,
+                values,
+                ..op.clone()
+            })
+        };
+        shapes.iter().enumerate().flat_map(held).collect()
+    }
+
     /// The same of tensors whose rows lie elsewhere.
     fn packed_samples_of(dtype: DType) -> Vec<Attention> {
         let of = |heads, q_len, kv_len, head_dim| Attention::new(heads, q_len, kv_len, head_dim, dtype);
@@ -94,14 +136,20 @@ impl Attention {
 impl Samples for Attention {
     fn samples() -> Vec<Attention> {
         let all = |dtype| [Attention::samples_of(dtype), Attention::packed_samples_of(dtype)].concat();
-        let wide = |op: Attention| Attention { out: Some(DType::F32), ..op };
-        let wide =
-            [DType::F16, DType::BF16].into_iter().flat_map(all).map(wide).filter(|op| op.check().is_ok());
-        [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(all).chain(wide).collect()
+        let widened = |op: Attention| Attention { out: Some(DType::F32), ..op };
+        let wide = [DType::F16, DType::BF16].into_iter().flat_map(all).chain(Attention::samples_in_blocks());
+        let wide = wide.map(widened).filter(|op| op.check().is_ok());
+        let same = [DType::F32, DType::F16, DType::BF16].into_iter().flat_map(all);
+        same.chain(Attention::samples_in_blocks()).chain(wide).collect()
     }
 
     /// Finite values; lengths; masks with zeros, minus infinities, and other numbers.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        let format = [None, self.keys, self.values].into_iter().nth(index).flatten();
+        if let Some(format) = format {
+            let rows = self.batch.exact() * self.kv_heads() * self.capacity().exact();
+            return Some(cached::sample_rows(format, (rows, self.head_dim), random));
+        }
         let tensor = self.inputs().into_iter().nth(index).filter(|_| index >= 2)?;
         if tensor.name == "lengths" {
             // One that is too long, and any from none to all.

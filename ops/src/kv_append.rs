@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
+    blocks::BlockFormat,
+    cached,
     rotary::{Positions, Rotary},
 };
 
@@ -30,9 +32,12 @@ pub struct KvAppend {
     /// Type of the new rows.
     #[serde(default = "f32")]
     pub rows: DType,
-    /// Type of the cache: that of the rows, or `f16` for rows of `f32`.
+    /// Type of the cache: that of the rows, or `f16` for rows of `f32`; `u32` for blocks.
     #[serde(default = "f32")]
     pub cache: DType,
+    /// Blocks of the cache, whose rows are words then ([`crate::cached`]); rows of `f32` become these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlockFormat>,
     /// Where the first new row goes.
     #[serde(default)]
     pub start: u64,
@@ -120,6 +125,7 @@ impl KvAppend {
             head_dim,
             rows: dtype,
             cache: dtype,
+            blocks: None,
             start: 0,
             starts: false,
             seq_first: false,
@@ -131,6 +137,24 @@ impl KvAppend {
 
 #[cfg(any(test, feature = "testing"))]
 impl KvAppend {
+    /// Those of a cache in blocks: rows of whole blocks, an odd number of them too.
+    fn samples_in_blocks(format: BlockFormat) -> Vec<KvAppend> {
+        let of = |kv_heads: u64, len: u64, capacity: u64, head_dim: u64| {
+            let op = KvAppend::new(kv_heads, len, capacity, head_dim, DType::F32);
+            KvAppend { cache: DType::U32, blocks: Some(format), ..op }
+        };
+        vec![
+            KvAppend { start: 5, ..of(2, 1, 9, 32) },
+            KvAppend { start: 2, seq_first: true, ..of(3, 4, 6, 96) },
+            KvAppend { batch: 3.into(), starts: true, ..of(2, 3, 10, 64) },
+            KvAppend { batch: 2.into(), in_place: true, start: 3, ..of(2, 2, 9, 160) },
+            KvAppend { batch: 2.into(), in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 256) },
+            KvAppend { batch: 3.into(), in_place: true, starts: true, ..of(2, 3, 10, 128) },
+            of(2, 0, 4, 64),
+            of(2, 0, 0, 32),
+        ]
+    }
+
     fn samples_of(rows: DType, cache: DType) -> Vec<KvAppend> {
         let of = |kv_heads: u64, len: u64, capacity: u64, head_dim: u64| {
             let op = KvAppend::new(kv_heads, len, capacity, head_dim, rows);
@@ -182,6 +206,19 @@ impl KvAppend {
         })
     }
 
+    /// Type and length of the rows of the cache.
+    pub fn cache_row(&self) -> (DType, u64) {
+        cached::row(self.blocks, self.cache, self.head_dim)
+    }
+
+    /// A row of the cache.
+    fn held(&self, row: &[f64]) -> Vec<f64> {
+        match self.blocks {
+            None => row.iter().map(|x| self.cache.round(*x)).collect(),
+            Some(format) => cached::encode(format, row).into_iter().map(f64::from).collect(),
+        }
+    }
+
     /// The new rows as they are written.
     fn new_rows(&self, inputs: &[Values]) -> Vec<f64> {
         let Some(own) = self.rotary() else { return inputs[0].floats() };
@@ -192,7 +229,14 @@ impl KvAppend {
 
 impl Op for KvAppend {
     fn check(&self) -> Result<(), String> {
-        let rounded = self.rows == DType::F32 && self.cache == DType::F16;
+        if let Some(format) = self.blocks {
+            cached::row_words(format, self.head_dim)?;
+            if self.turned.is_some() {
+                return Err("rows that become blocks are not turned".into());
+            }
+        }
+        let rounded = self.rows == DType::F32
+            && self.cache == if self.blocks.is_some() { DType::U32 } else { DType::F16 };
         if !self.rows.is_small_float() || (self.rows != self.cache && !rounded) {
             return Err(format!("rows of {} do not go into a cache of {}", self.rows, self.cache));
         }
@@ -216,7 +260,7 @@ impl Op for KvAppend {
         let dims = if self.seq_first { [self.len, heads] } else { [heads, self.len] };
         let rows = [self.batch, dims[0], dims[1], self.head_dim.into()];
         let rows = TensorDesc::new("rows", self.rows, rows);
-        let cache = [self.batch, heads, self.capacity, self.head_dim.into()];
+        let cache = [self.batch, heads, self.capacity, self.cache_row().1.into()];
         let cache = (!self.in_place).then(|| TensorDesc::new("cache", self.cache, cache));
         let starts = self.starts.then(|| TensorDesc::new("starts", DType::I32, [self.batch]));
         let turns = self.rotary().into_iter().flat_map(|own| own.inputs().into_iter().skip(1));
@@ -225,7 +269,7 @@ impl Op for KvAppend {
 
     fn outputs(&self) -> Vec<TensorDesc> {
         let heads = Size::from(self.kv_heads);
-        let dims = [self.batch, heads, self.capacity, self.head_dim.into()];
+        let dims = [self.batch, heads, self.capacity, self.cache_row().1.into()];
         vec![TensorDesc::new("cache", self.cache, dims)]
     }
 
@@ -234,7 +278,8 @@ impl Op for KvAppend {
     }
 
     fn signature(&self) -> String {
-        format!("{}{}_{}", if self.turned.is_some() { "turned_" } else { "" }, self.rows, self.cache)
+        let held = self.blocks.map_or_else(|| self.cache.to_string(), |format| format.to_string());
+        format!("{}{}_{held}", if self.turned.is_some() { "turned_" } else { "" }, self.rows)
     }
 
     fn flops(&self) -> f64 {
@@ -265,18 +310,20 @@ impl Op for KvAppend {
                     (b * self.kv_heads + h) * len + i
                 };
                 let to = (b * self.kv_heads + h) * capacity + start + i;
-                for e in 0..dim {
-                    let value = rows[(from * dim + e) as usize];
-                    cache[(to * dim + e) as usize] = self.cache.round(value);
-                }
+                let held = self.held(&rows[(from * dim) as usize..][..dim as usize]);
+                cache[to as usize * held.len()..][..held.len()].copy_from_slice(&held);
             }
         }
-        vec![Values::Float(cache)]
+        match self.blocks {
+            Some(_) => vec![Values::Int(cache.into_iter().map(|word| word as i64).collect())],
+            None => vec![Values::Float(cache)],
+        }
     }
 
     /// The same values, or the nearest of the cache's type.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        let rounded = match self.rows == self.cache {
+        // Codes are: samples have none that roundings decide.
+        let rounded = match self.rows == self.cache || self.blocks.is_some() {
             true => Tolerance::EXACT,
             false => Tolerance { absolute: self.cache.min_normal(), relative: self.cache.epsilon() },
         };
@@ -299,13 +346,18 @@ impl Samples for KvAppend {
             (DType::BF16, DType::BF16),
             (DType::F32, DType::F16),
         ];
-        types.into_iter().flat_map(|(rows, cache)| KvAppend::samples_of(rows, cache)).collect()
+        let plain = types.into_iter().flat_map(|(rows, cache)| KvAppend::samples_of(rows, cache));
+        plain.chain(cached::FORMATS.into_iter().flat_map(KvAppend::samples_in_blocks)).collect()
     }
 
     /// Starts in the cache, near its end too, and one that is none.
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         if let Some(own) = self.rotary().filter(|_| index >= self.turns_index()) {
             return own.sample_input(1 + index - self.turns_index(), random);
+        }
+        if let Some(format) = self.blocks.filter(|_| index == 0) {
+            let count = self.inputs()[0].elements().exact();
+            return Some(cached::sample_elements(format, count, random));
         }
         if !self.starts || index != self.starts_index() {
             return None;

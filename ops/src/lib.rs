@@ -47,6 +47,7 @@ pub mod attention;
 mod attention_samples;
 pub mod block_matmul;
 pub mod block_rows;
+pub mod cached;
 pub mod compact;
 pub mod concat;
 pub mod conv1d;

@@ -79,9 +79,24 @@ pub(crate) fn estimate(
         _ => return None,
     };
     let nvidia = target.target.vendor().name == "nvidia";
-    (matches!(variant.template.as_str(), "coop" | "points" | "taps") && operand == 2 && nvidia)
-        .then(|| matrices(&variant.params, plan, &target.hints, &NVIDIA))
-        .flatten()
+    if !nvidia || operand != 2 {
+        return None;
+    }
+    match variant.template.as_str() {
+        "coop" | "points" | "taps" => matrices(&variant.params, plan, &target.hints, &NVIDIA),
+        "unfolded" => unfolded(variant, plan, target),
+        _ => None,
+    }
+}
+
+/// Microseconds of a dispatch that writes windows to memory, and words of them in a microsecond: guesses, not fitted.
+const UNFOLD: (f64, f64) = (2.5, 150_000.0);
+
+/// A product of what a dispatch before it writes.
+fn unfolded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+    let product = Plan::new(plan.steps.get(1..)?.to_vec(), Vec::new());
+    let windows = plan.scratch.first()?.value() as f64 / 16.0;
+    Some(matrices(&variant.params, &product, &target.hints, &NVIDIA)? + UNFOLD.0 + windows / UNFOLD.1)
 }
 
 /// Those of a product whose operands become 16-bit floats first, which all variants do alike.
@@ -196,7 +211,8 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_shape() {
-        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorcut16");
+        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorspread");
+        assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.vectorcut16");
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");
         assert!(first("m=512,n=2048,k=2048").contains("coop64x64"));

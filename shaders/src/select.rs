@@ -70,7 +70,9 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     if is_open(operation) && candidates.iter().all(|(out, ..)| *out) {
         candidates = all(false);
     }
-    candidates.sort_by_key(|(out, class, position, c)| (*out, *class, *position, c.variant.name.clone()));
+    candidates.sort_by_key(|(out, class, position, c)| {
+        (*out, *class, *position, c.variant.order, c.variant.name.clone())
+    });
     let shares_place =
         |variant: &Variant| row.and_then(|row| row.place(&variant.name)).is_some_and(|(_, shares)| shares);
     estimated_first(&mut candidates, operation, target, |class, variant| {

@@ -18,7 +18,7 @@ pub struct TuningRow {
     #[serde(default)]
     pub min_flops: f64,
     /// Variants by name, the best first. A name that ends with `*` stands for all whose names begin so, in the order of their
-    /// estimates.
+    /// estimates, or else in the general one.
     pub order: Vec<String>,
     /// Whether the order follows from documents, not from measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use halite::{
-    Cache, LoadMode, Precision,
+    Cache, CacheType, GeneratorOptions, LoadMode, Precision,
     hal::{DriverRegistry, Options},
     host::Tolerance,
     plugin::{self, discovery::Discovery},
@@ -266,6 +266,30 @@ pub struct LanguageModelFlags {
     pub(crate) cache: CacheFlags,
     #[command(flatten)]
     pub(crate) devices: DeviceFlags,
+}
+
+/// How the caches of a language model hold keys and values.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Caches of keys and values")]
+pub struct CacheTypeFlags {
+    /// Type of keys in caches: f16, or q8_0 and q4_0, which take about half and a quarter of its memory
+    #[arg(long = "cache-type-k", alias = "cache_type_k", default_value = "f16", value_name = "TYPE")]
+    keys: CacheType,
+    /// Type of values in caches: f16, q8_0 or q4_0
+    #[arg(long = "cache-type-v", alias = "cache_type_v", default_value = "f16", value_name = "TYPE")]
+    values: CacheType,
+}
+
+impl CacheTypeFlags {
+    /// These types for a generator.
+    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
+        options.cache_types(self.keys, self.values)
+    }
+
+    /// Whether another than the default was asked for.
+    pub(crate) fn are_given(&self) -> bool {
+        [self.keys, self.values] != [CacheType::default(); 2]
+    }
 }
 
 /// Which modules, parameters and function.

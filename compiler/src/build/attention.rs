@@ -3,6 +3,8 @@
 use halite_ops::{
     DType, Operation, Values,
     attention::{Attention, Mask},
+    blocks::BlockFormat,
+    cached,
     expression::{Function, Operand, Scalar},
     pad::Border,
     reduce::ReduceKind,
@@ -27,12 +29,21 @@ pub struct Scores {
     pub causal: bool,
     /// How many keys of each sequence count, integers `[batch]`; causal queries are the last of them. Absent: all.
     pub lengths: Option<TensorId>,
+    /// Blocks that the keys are in, as [`Builder::append_in_blocks`] writes them; absent: plain elements.
+    pub keys: Option<BlockFormat>,
+    /// The same for the values.
+    pub values: Option<BlockFormat>,
 }
 
 /// From here on a cap bends no score by more than `f32` has digits for, while `tanh` of what is divided by it would lose them all.
 const NO_CAP: f64 = 1e6;
 
 impl Scores {
+    /// Whether keys or values are in blocks.
+    fn has_blocks(&self) -> bool {
+        self.keys.is_some() || self.values.is_some()
+    }
+
     /// The cap, where it does anything.
     fn bend(&self) -> Option<f64> {
         self.softcap.filter(|cap| *cap < NO_CAP)
@@ -66,35 +77,70 @@ struct Sizes {
 impl Builder {
     /// Attention of queries `[batch, heads, queries, dim]` to keys `[batch, kv heads, keys, dim]` and values `[batch, kv
     /// heads, keys, value dim]`; neighbouring heads share those of keys. `mask`, which is broadcast to `[batch, heads,
-    /// queries, keys]`, is added to the scores. A query that may attend to nothing gives zeros.
+    /// queries, keys]`, is added to the scores. A query that may attend to nothing gives zeros. Where keys or values are in blocks,
+    /// their heads have the size of the queries'.
     ///
     /// # Errors
-    /// The sizes do not go together, or the elements are no floats.
+    /// The sizes do not go together, or the elements are no floats; heads are too large for kernels, and in blocks.
     pub fn attention(
         &mut self,
         [q, k, v]: [TensorId; 3],
         mask: Option<TensorId>,
         scores: Scores,
     ) -> Result<TensorId> {
-        let sizes = self.attention_sizes([q, k, v])?;
+        let sizes = self.attention_sizes([q, k, v], scores)?;
         let dim = sizes.dim.max(sizes.value_dim);
         let by_kernel = (1..=MOST_DIM).contains(&dim);
+        self.check_blocks(&sizes, scores)?;
         let (mask, scores) = match by_kernel && mask.is_none() {
             true => (mask, scores),
             false => self.lengths_as_mask(mask, scores, [sizes.batch, sizes.queries, sizes.keys])?,
         };
         let element = self.element(q);
+        let q = if scores.has_blocks() { self.cast(q, DType::F16)? } else { q };
         let q = self.in_type_of(q, FLOATS, "attention")?;
         let dtype = self.element(q).storage();
-        let (k, v) = (self.cast(k, dtype)?, self.cast(v, dtype)?);
+        let mut plain = |x: TensorId, format: Option<BlockFormat>| match format {
+            None => self.cast(x, dtype),
+            Some(_) => Ok(x),
+        };
+        let (k, v) = (plain(k, scores.keys)?, plain(v, scores.values)?);
         if !by_kernel {
             let stages = self.attention_scores([q, k], mask, scores)?;
             let made = self.attend(stages.weights, v)?;
             return self.cast(made, element);
         }
-        let (mask, kind) = self.attention_mask(mask, &sizes, dtype)?;
+        let made = self.attention_by_kernel([q, k, v], mask, scores, &sizes)?;
+        self.cast(made, element)
+    }
+
+    /// What blocks ask for.
+    fn check_blocks(&self, sizes: &Sizes, scores: Scores) -> Result<()> {
+        let (keys, values) = (sizes.dim, sizes.value_dim);
+        if !scores.has_blocks() || (keys == values && (1..=MOST_DIM).contains(&keys)) {
+            return Ok(());
+        }
+        Err(self.unsupported(format!(
+            "caches in blocks for heads of {keys} elements a key and {values} a value: there are kernels for keys and values of \
+             one size, up to {MOST_DIM}"
+        )))
+    }
+
+    /// The same of queries, keys and values of the types that kernels take, by one of these.
+    fn attention_by_kernel(
+        &mut self,
+        [q, k, v]: [TensorId; 3],
+        mask: Option<TensorId>,
+        scores: Scores,
+        sizes: &Sizes,
+    ) -> Result<TensorId> {
+        let (dtype, dim) = (self.element(q).storage(), sizes.dim.max(sizes.value_dim));
+        let (mask, kind) = self.attention_mask(mask, sizes, dtype)?;
         // Kernels have one size for keys and values: zeros fill the smaller.
         let wide = |b: &mut Self, x: TensorId, own: u64| {
+            if own == dim {
+                return Ok(x);
+            }
             let behind = (dim - own) as i64;
             b.pad(x, &[(0, 0), (0, 0), (0, 0), (0, behind)], Border::Constant, 0.0)
         };
@@ -108,6 +154,8 @@ impl Builder {
             lengths: scores.lengths.is_some(),
             scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
             softcap: scores.bend().map(Into::into),
+            keys: scores.keys,
+            values: scores.values,
             ..Attention::new(sizes.heads, sizes.queries, sizes.keys, dim, dtype)
         };
         let dims = [sizes.batch, sizes.heads.into(), sizes.queries, dim.into()];
@@ -116,14 +164,19 @@ impl Builder {
         let made = self.kernel1(Operation::Attention(made), &inputs, dtype.into(), &dims)?;
         let part = Range::all(Size::from(sizes.value_dim));
         let ranges = [Range::all(dims[0]), Range::all(dims[1]), Range::all(dims[2]), part];
-        let made = self.slice(made, &ranges)?;
-        self.cast(made, element)
+        self.slice(made, &ranges)
     }
 
-    fn attention_sizes(&self, [q, k, v]: [TensorId; 3]) -> Result<Sizes> {
+    fn attention_sizes(&self, [q, k, v]: [TensorId; 3], scores: Scores) -> Result<Sizes> {
         let wrong = || self.invalid(format!("no attention of {}", self.describe(&[q, k, v])));
         let ([batch, heads, queries, dim], [b_k, kv_heads, keys, d_k], [b_v, h_v, l_v, value_dim]) =
             (self.four_dims(q)?, self.four_dims(k)?, self.four_dims(v)?);
+        // Of rows in blocks there are words, as many as for a query's elements.
+        let elements = |format: Option<BlockFormat>, row: Size| match format {
+            Some(format) if cached::row_words(format, dim.exact()).is_ok_and(|words| row == words) => dim,
+            _ => row,
+        };
+        let (d_k, value_dim) = (elements(scores.keys, d_k), elements(scores.values, value_dim));
         let same = [batch, kv_heads, keys] == [b_v, h_v, l_v] && batch == b_k && dim == d_k;
         let [heads, kv_heads, dim, value_dim] = [heads, kv_heads, dim, value_dim].map(Size::exact);
         if !same || kv_heads == 0 || heads % kv_heads != 0 {
@@ -179,7 +232,8 @@ impl Builder {
         mask: Option<TensorId>,
         scores: Scores,
     ) -> Result<Stages> {
-        let Sizes { batch, heads, kv_heads, queries, keys, dim, .. } = self.attention_sizes([q, k, k])?;
+        let Sizes { batch, heads, kv_heads, queries, keys, dim, .. } =
+            self.attention_sizes([q, k, k], scores)?;
         let (mask, scores) = self.lengths_as_mask(mask, scores, [batch, queries, keys])?;
         let (q, k) = (self.as_f32(q)?, self.as_f32(k)?);
         let group = heads / kv_heads;

@@ -2,6 +2,8 @@
 
 use halite_ops::{
     DType, Operation,
+    blocks::BlockFormat,
+    cached,
     expression::{Function, Operand, Scalar},
     kv_append::KvAppend,
 };
@@ -44,6 +46,39 @@ impl Builder {
         };
         let made = self.kernel1(Operation::KvAppend(append), &[rows, held, starts], dtype.into(), &dims)?;
         self.cast(made, element)
+    }
+
+    /// Rows `[batch, heads, len, dim]` written into a cache `[batch, heads, capacity, words]` as blocks of a format
+    /// ([`halite_ops::cached`]), from row `starts[batch]` on for each sequence.
+    ///
+    /// # Errors
+    /// The sizes do not go together, caches have no such format, or rows are no whole blocks of it.
+    pub fn append_in_blocks(
+        &mut self,
+        rows: TensorId,
+        cache: TensorId,
+        starts: TensorId,
+        format: BlockFormat,
+    ) -> Result<TensorId> {
+        let (own, dims) = (self.sizes(rows).to_vec(), self.sizes(cache).to_vec());
+        let ([batch, kv_heads, len, head_dim], [b_c, h_c, capacity, words]) = (&own[..], &dims[..]) else {
+            return Err(self.invalid(format!("no caches: {}", self.describe(&[rows, cache]))));
+        };
+        let whole = cached::row_words(format, head_dim.exact()).map_err(|reason| self.invalid(reason))?;
+        let fits = [batch, kv_heads] == [b_c, h_c] && *words == whole;
+        if !fits || self.tensor(starts).count() != *batch || self.element(cache) != DType::U32.into() {
+            let what = self.describe(&[rows, cache]);
+            return Err(self.invalid(format!("{what}: no rows for a cache in {format}")));
+        }
+        let append = KvAppend {
+            batch: *batch,
+            starts: true,
+            rows: DType::F32,
+            blocks: Some(format),
+            ..KvAppend::new(kv_heads.exact(), *len, *capacity, head_dim.exact(), DType::U32)
+        };
+        let (rows, starts) = (self.as_f32(rows)?, self.cast(starts, DType::I32)?);
+        self.kernel1(Operation::KvAppend(append), &[rows, cache, starts], DType::U32.into(), &dims)
     }
 
     /// What is added to the scores of `[batch, heads, queries, keys]` so that the first `lengths[batch]` keys of a sequence count,

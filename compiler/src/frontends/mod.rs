@@ -15,6 +15,8 @@ pub mod vgf;
 
 use std::fmt;
 
+use halite_ops::blocks::BlockFormat;
+
 use crate::{
     CompileError, Control,
     graph::Graph,
@@ -60,6 +62,15 @@ pub trait FrontEnd: fmt::Debug + Sync {
     fn read(&self, source: Source, control: &Control) -> Result<Box<dyn SourceModel>, CompileError>;
 }
 
+/// How a language model's caches hold keys and values: in blocks ([`halite_ops::cached`]), or as 16-bit floats where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CacheFormats {
+    /// Blocks of keys.
+    pub keys: Option<BlockFormat>,
+    /// Blocks of values.
+    pub values: Option<BlockFormat>,
+}
+
 /// A model that was read. What it keeps of the source's bytes are slices; nothing is copied.
 pub trait SourceModel: fmt::Debug + Send + Sync {
     /// The name that the model gives itself; may be empty.
@@ -94,6 +105,19 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
     fn kept(&self, function: &str) -> Result<Vec<Kept>, CompileError> {
         let _ = function;
         Ok(Vec::new())
+    }
+
+    /// Lets the model's caches have other formats than 16-bit floats, which changes what its functions take and give.
+    ///
+    /// # Errors
+    /// The model has no caches of its own making, or they cannot have these formats.
+    fn hold_caches(&mut self, formats: CacheFormats) -> Result<(), CompileError> {
+        match formats == CacheFormats::default() {
+            true => Ok(()),
+            false => Err(CompileError::Request(
+                "only models in GGUF files have caches whose type can be chosen".into(),
+            )),
+        }
     }
 
     /// What is in the file, if the format has more to tell than its functions.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use halite_text::ChatTemplate;
 
-use super::{Generator, Inner, load::Opened, text_error};
+use super::{CacheType, Generator, Inner, load::Opened, text_error};
 use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
 
 /// The function of models that writes.
@@ -23,6 +23,7 @@ const CONTEXT: usize = 4096;
 pub struct GeneratorOptions {
     context: Option<usize>,
     scoring: bool,
+    cache_types: [CacheType; 2],
 }
 
 impl GeneratorOptions {
@@ -36,6 +37,14 @@ impl GeneratorOptions {
     #[must_use]
     pub fn context(mut self, tokens: usize) -> Self {
         self.context = Some(tokens);
+        self
+    }
+
+    /// How caches hold keys and values; by default as 16-bit floats. Sessions fail to build where a model cannot have it: heads are
+    /// whole blocks of 32 elements, up to 256, of one size for keys and values, and attention has no sinks.
+    #[must_use]
+    pub fn cache_types(mut self, keys: CacheType, values: CacheType) -> Self {
+        self.cache_types = [keys, values];
         self
     }
 
@@ -59,6 +68,8 @@ impl SessionBuilder {
         }
         let trained = opened.trained_context();
         let Opened { builder, file, tokenizer, again } = opened;
+        let cache_types = options.cache_types;
+        let builder = builder.hold_caches(CacheType::formats(cache_types));
         let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
         let context = options.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
         if let Some(trained) = trained.filter(|trained| context > *trained) {
@@ -78,7 +89,8 @@ impl SessionBuilder {
         if !session.functions().iter().any(|function| function.name == MAIN) {
             return Err(writes_none());
         }
-        Ok(Generator { inner: Arc::new(Inner { session, tokenizer, template, context, pieces, scoring }) })
+        let inner = Inner { session, tokenizer, template, context, cache_types, pieces, scoring };
+        Ok(Generator { inner: Arc::new(inner) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Language models: their sessions and tokenizers, sequences of tokens with their caches, and vectors of texts.
 
 mod builder;
+mod caches;
 mod embed;
 mod load;
 mod run;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use halite_text::{ChatTemplate, TextError, Tokenizer};
 
 pub use builder::GeneratorOptions;
+pub use caches::CacheType;
 pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
 pub use run::{Piece, Stop};
@@ -51,6 +53,8 @@ struct Inner {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     context: usize,
+    /// Of keys and values in caches.
+    cache_types: [CacheType; 2],
     /// How many tokens calls take, the fewest first.
     pieces: Vec<usize>,
     /// Tokens of a call that gives the logits of all.
@@ -66,6 +70,11 @@ impl Generator {
     /// How many tokens a sequence has room for.
     pub fn context(&self) -> usize {
         self.inner.context
+    }
+
+    /// How the caches of its sequences hold keys and values.
+    pub fn cache_types(&self) -> [CacheType; 2] {
+        self.inner.cache_types
     }
 
     /// How many tokens the model knows.

@@ -197,7 +197,7 @@ impl Sequence {
         })
     }
 
-    /// Tokens and caches as bytes, for [`Sequence::load`] of a generator with the same model and context.
+    /// Tokens and caches as bytes, for [`Sequence::load`] of a generator with the same model, context and types of caches.
     ///
     /// # Errors
     /// The device fails.

@@ -1,5 +1,7 @@
 //! What a caller chooses for a session of a model: precision, tuning, sizes, how many versions stay loaded.
 
+use halite_compiler::frontends::CacheFormats;
+
 use super::{SessionBuilder, states::StateChoice};
 use crate::{Precision, Tuning, compile::Sizes};
 
@@ -14,6 +16,8 @@ pub(crate) struct ModelOptions {
     pub sizes: Sizes,
     pub most_versions: usize,
     pub states: StateChoice,
+    /// How the caches of language models hold keys and values.
+    pub caches: CacheFormats,
     /// Whether versions are compiled before they are needed.
     pub ahead: bool,
 }
@@ -26,6 +30,7 @@ impl Default for ModelOptions {
             sizes: Sizes::default(),
             most_versions: MOST_VERSIONS,
             states: StateChoice { named: Vec::new(), found: true },
+            caches: CacheFormats::default(),
             ahead: false,
         }
     }
@@ -43,6 +48,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.model.tuning = tuning;
+        self
+    }
+
+    /// How the caches of a language model hold keys and values.
+    #[cfg(feature = "text")]
+    pub(crate) fn hold_caches(mut self, formats: CacheFormats) -> Self {
+        self.model.caches = formats;
         self
     }
 

@@ -108,7 +108,7 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = compile::read(file, format, builder.mode(), limits)?;
+    let (model, files) = read(&builder, file, format, limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -140,6 +140,18 @@ pub(super) fn build(
         None => return Err(no_functions(&program.name)),
     }
     Ok(Session::assemble(vec![device], infos, Some(0), Content::Model(Box::new(program))))
+}
+
+/// The model, with the caches that the caller wants.
+fn read(
+    builder: &SessionBuilder,
+    file: Loaded,
+    format: ModelFormat,
+    limits: &Limits,
+) -> Result<(compiler::Model, Files)> {
+    let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
+    model.hold_caches(builder.model.caches).map_err(compile::error)?;
+    Ok((model, files))
 }
 
 fn no_functions(model: &str) -> Error {
@@ -330,7 +342,7 @@ impl ModelProgram {
         let mut hasher = Hasher::new();
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
-        hasher.field(&[self.precision() as u8]);
+        hasher.field(&[self.precision() as u8]).field(format!("{:?}", self.options.caches).as_bytes());
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
     }

@@ -1,6 +1,7 @@
 // Attention with cooperative matrices of 16x16x16: a subgroup of 32 has TM * 16 queries with their result in registers,
-// the workgroup's subgroups share tiles of BK keys and values in shared memory, with the next tile on its way in
-// registers. Rows of the operands are whole 16-byte words.
+// the workgroup's subgroups share tiles of keys and values in shared memory, with the next tile on its way in
+// registers. Teams of subgroups have the same queries and BK keys of a tile each, and join what they have at the end: for queries
+// that are too few to keep a device busy. Rows of the operands are whole 16-byte words.
 //
 // The weights leave the first product as an accumulator and enter the second as a left operand. Where both lie in
 // registers alike, element by element, and as below - which the kernel finds out by loading matrices of positions -
@@ -30,6 +31,7 @@ layout(constant_id = 5) const bool MASK = false;
 layout(constant_id = 6) const bool SOFTCAP = false;
 layout(constant_id = 7) const bool LENGTHS = false;
 layout(constant_id = 8) const bool DIRECT = true;  // Weights may stay in registers.
+layout(constant_id = 9) const uint TEAMS = 1;
 
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
@@ -51,9 +53,11 @@ layout(push_constant) uniform Shape {
 };
 
 const uint LANES = gl_WorkGroupSize.x, SUBGROUPS = LANES / 32;
-const uint MINE = TM * 16, BQ = SUBGROUPS * MINE;  // Queries of a subgroup and of the workgroup.
-const uint WORDS = D / 8, ROW = WORDS + 1;         // Of a row; in shared memory one more, for the banks.
-const uint TILE = BK * ROW, TILE_WORDS = BK * WORDS;
+const uint SEATS = SUBGROUPS / TEAMS;          // Subgroups of a team.
+const uint MINE = TM * 16, BQ = SEATS * MINE;  // Queries of a subgroup and of the workgroup.
+const uint WORDS = D / 8, ROW = WORDS + 1;     // Of a row; in shared memory one more, for the banks.
+const uint KEYS = TEAMS * BK, TILE = KEYS * ROW, TILE_WORDS = KEYS * WORDS;
+const uint WIDE_ROW = D / 4 + 1;  // Of a row of 32-bit results.
 const uint EACH = (TILE_WORDS + LANES - 1) / LANES;
 const uint DT = D / 16, KT = BK / 16;
 const float NONE = uintBitsToFloat(0xFF800000u), LOG2_E = 1.44269504;
@@ -65,6 +69,7 @@ const float NONE = uintBitsToFloat(0xFF800000u), LOG2_E = 1.44269504;
 
 shared uvec4 tiles[2 * TILE];             // Keys, then values.
 shared uvec4 scratch[SUBGROUPS * 64];     // A matrix of 32-bit values for each subgroup.
+shared vec2 moments[TEAMS > 1 ? SUBGROUPS * MINE : 1];  // The greatest score and the sum of each team's rows.
 
 uvec4 next[EACH];
 uint lane, piece, rows, my_row, head0, batch;
@@ -81,7 +86,7 @@ float factor;  // From scores to powers of two.
 void keep(uint tile, uint first, uint count) {
     [[unroll]] for (uint i = 0; i < EACH; ++i) {
         const uint at = gl_LocalInvocationIndex + i * LANES;
-        if (first + BK > count && first + at / WORDS >= count) next[i] = uvec4(0);
+        if (first + KEYS > count && first + at / WORDS >= count) next[i] = uvec4(0);
         if (TILE_WORDS % LANES == 0 || at < TILE_WORDS) tiles[tile + at / WORDS * ROW + at % WORDS] = next[i];
     }
 }
@@ -168,6 +173,34 @@ bool lies_directly() {
     return subgroupAll(same);
 }
 
+// The row of a subgroup that a lane's i-th greatest score is of.
+uint row_of(uint i, bool direct) {
+    return i / 2 * 16 + (direct ? lane / 4 + i % 2 * 8 : lane / 2);
+}
+
+// What a team's sums of a row of the workgroup are of those of all, divided by the sum of all weights.
+float share_of(float mine, uint row) {
+    float most = NONE, all = 0.0;
+    [[unroll]] for (uint t = 0; t < TEAMS; ++t) most = max(most, moments[t * BQ + row].x);
+    const float base = base_of(most);
+    [[unroll]] for (uint t = 0; t < TEAMS; ++t) {
+        const vec2 of_team = moments[t * BQ + row];
+        all += of_team.y * exp2(of_team.x * factor - base);
+    }
+    return all == 0.0 ? 0.0 : exp2(mine * factor - base) / all;
+}
+
+// A word of the results of a row, out of those of all teams.
+uvec4 joined(uint row, uint word) {
+    vec4 low = vec4(0.0), high = vec4(0.0);
+    [[unroll]] for (uint t = 0; t < TEAMS; ++t) {
+        const uint at = (t * BQ + row) * WIDE_ROW + word * 2;
+        low += uintBitsToFloat(tiles[at]);
+        high += uintBitsToFloat(tiles[at + 1]);
+    }
+    return uvec4(packed(low.x, low.y), packed(low.z, low.w), packed(high.x, high.y), packed(high.z, high.w));
+}
+
 void main() {
     lane = gl_SubgroupInvocationID;
     piece = gl_SubgroupID * 64;
@@ -178,7 +211,8 @@ void main() {
     // Causal queries with the most keys go first.
     const uint block = CAUSAL ? gl_NumWorkGroups.x - 1 - gl_WorkGroupID.x : gl_WorkGroupID.x;
     const uint row0 = block * BQ;
-    my_row = row0 + gl_SubgroupID * MINE;
+    const uint team = gl_SubgroupID / SEATS, seat = gl_SubgroupID % SEATS;
+    my_row = row0 + seat * MINE;
     const uint q_base = q_first + batch * q_batch + head0 * q_head;
     const uint k_base = k_first + batch * k_batch + gl_WorkGroupID.y * k_head;
     const uint v_base = v_first + batch * v_batch + gl_WorkGroupID.y * v_head;
@@ -215,7 +249,7 @@ void main() {
     LEFT queries[TM * DT];
     [[unroll]] for (uint t = 0; t < TM; ++t)
         [[unroll]] for (uint n = 0; n < DT; ++n)
-            coopMatLoad(queries[t * DT + n], tiles, (gl_SubgroupID * MINE + t * 16) * ROW + n * 2, ROW,
+            coopMatLoad(queries[t * DT + n], tiles, (seat * MINE + t * 16) * ROW + n * 2, ROW,
                         gl_CooperativeMatrixLayoutRowMajor);
     barrier();
 
@@ -238,9 +272,10 @@ void main() {
 
     if (end > 0) keep(0, 0, key_count);
     barrier();
-    for (uint k0 = 0; k0 < end; k0 += BK) {
-        FETCH(v, v_base, v_row, k0, key_count)
+    for (uint tile0 = 0; tile0 < end; tile0 += KEYS) {
+        FETCH(v, v_base, v_row, tile0, key_count)
         LEFT weights[TM * KT];
+        const uint k0 = tile0 + team * BK;
         if (k0 < my_end) {
             // Of the mask, all at once and before the products: a read behind a branch waits for the one before.
             float added[MASK ? TM * KT * 8 : 1];
@@ -255,7 +290,7 @@ void main() {
             [[unroll]] for (uint n = 0; n < DT; ++n) {
                 [[unroll]] for (uint j = 0; j < KT; ++j) {
                     RIGHT keys;
-                    coopMatLoad(keys, tiles, j * 16 * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutColumnMajor);
+                    coopMatLoad(keys, tiles, (team * BK + j * 16) * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutColumnMajor);
                     [[unroll]] for (uint t = 0; t < TM; ++t)
                         scores[t * KT + j] = coopMatMulAdd(queries[t * DT + n], keys, scores[t * KT + j]);
                 }
@@ -341,32 +376,42 @@ void main() {
                 }
             }
         }
-        keep(TILE, k0, key_count);
+        keep(TILE, tile0, key_count);
         barrier();
-        const bool more = k0 + BK < end;
+        const bool more = tile0 + KEYS < end;
         if (more) {
-            FETCH(k, k_base, k_row, k0 + BK, key_count)
+            FETCH(k, k_base, k_row, tile0 + KEYS, key_count)
         }
         if (k0 < my_end) {
             [[unroll]] for (uint j = 0; j < KT; ++j) {
                 [[unroll]] for (uint n = 0; n < DT; ++n) {
                     RIGHT values;
-                    coopMatLoad(values, tiles, TILE + j * 16 * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutRowMajor);
+                    coopMatLoad(values, tiles, TILE + (team * BK + j * 16) * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutRowMajor);
                     [[unroll]] for (uint t = 0; t < TM; ++t)
                         results[t * DT + n] = coopMatMulAdd(weights[t * KT + j], values, results[t * DT + n]);
                 }
             }
         }
-        if (more) keep(0, k0 + BK, key_count);
+        if (more) keep(0, tile0 + KEYS, key_count);
         barrier();
     }
 
     // Results go through the tiles, which all have done with.
+    [[unroll]] for (uint i = 0; i < TM * 2; ++i)
+        total[i] = direct ? subgroupClusteredAdd(total[i], 4) : subgroupClusteredAdd(total[i], 2);
+    if (TEAMS > 1) {
+        const uint leader = direct ? 4 : 2;
+        [[unroll]] for (uint i = 0; i < TM * 2; ++i)
+            if (lane % leader == 0 && (direct || i % 2 == 0))
+                moments[gl_SubgroupID * MINE + row_of(i, direct)] = vec2(top[i], total[i]);
+        barrier();
+    }
     [[unroll]] for (uint t = 0; t < TM; ++t) {
         float inverse[2];
         [[unroll]] for (uint h = 0; h < 2; ++h) {
-            const float sum = direct ? subgroupClusteredAdd(total[t * 2 + h], 4) : subgroupClusteredAdd(total[t * 2], 2);
-            inverse[h] = sum == 0.0 ? 0.0 : 1.0 / sum;
+            const uint i = t * 2 + h;
+            inverse[h] = TEAMS > 1 ? share_of(top[i], seat * MINE + row_of(i, direct))
+                                   : total[i] == 0.0 ? 0.0 : 1.0 / total[i];
         }
         SUM inverses;
         if (direct) {
@@ -377,11 +422,24 @@ void main() {
             coopMatLoad(inverses, scratch, piece, 4, gl_CooperativeMatrixLayoutRowMajor);
             together();
         }
+        const uint row = gl_SubgroupID * MINE + t * 16;
         [[unroll]] for (uint n = 0; n < DT; ++n) {
             const SUM scaled = results[t * DT + n] * inverses;
-            coopMatStore(NARROW(scaled), tiles, (gl_SubgroupID * MINE + t * 16) * ROW + n * 2, ROW,
-                         gl_CooperativeMatrixLayoutRowMajor);
+            if (TEAMS > 1)
+                coopMatStore(scaled, tiles, row * WIDE_ROW + n * 4, WIDE_ROW, gl_CooperativeMatrixLayoutRowMajor);
+            else
+                coopMatStore(NARROW(scaled), tiles, row * ROW + n * 2, ROW, gl_CooperativeMatrixLayoutRowMajor);
         }
+    }
+    if (TEAMS > 1) {
+        barrier();
+        for (uint at = gl_LocalInvocationIndex; at < BQ * WORDS; at += LANES) {
+            const uint row = row0 + at / WORDS;
+            if (row < rows)
+                result[out_base + row / q_len * out_head + row % q_len * out_row + at % WORDS] =
+                    joined(at / WORDS, at % WORDS);
+        }
+        return;
     }
     together();
     for (uint at = lane; at < MINE * WORDS; at += 32) {

@@ -1,6 +1,7 @@
 // Attention of few queries to many keys, which are read once in whole 16-byte words: a workgroup has RB queries of a
 // key-value head and a part of the keys, KB at a time. T lanes share a key for the scores; for the results a lane has one
-// word of every row and some of the rows. Leaves sums, greatest scores and unscaled results for `combine`.
+// word of every row and some of the rows. Leaves sums, greatest scores and unscaled results for `combine`. With BLOCKS, keys and
+// values may be in blocks, of which eight elements are what a word is else.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,6 +20,22 @@ layout(constant_id = 8) const uint T = 8;
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
 layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
+#if defined(BLOCKS)
+layout(constant_id = 9) const uint K_FORMAT = 0;
+layout(constant_id = 10) const uint V_FORMAT = 0;
+layout(set = 0, binding = 1) readonly buffer KeyWords { uint k_words[]; };
+layout(set = 0, binding = 2) readonly buffer ValueWords { uint v_words[]; };
+#include "cached.glsl"
+#define KEY_READ(row, word) key_read(row, word)
+#define VALUE_READ(row, word) value_read(row, word)
+#define KEY_VALUES(read) cached_values(read, K_FORMAT)
+#define VALUE_VALUES(read) cached_values(read, V_FORMAT)
+#else
+#define KEY_READ(row, word) k[row + word]
+#define VALUE_READ(row, word) v[row + word]
+#define KEY_VALUES(read) unpacked(read)
+#define VALUE_VALUES(read) unpacked(read)
+#endif
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
 // In the place of the mask, with LENGTHS: how many keys of each sequence count.
 layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
@@ -134,9 +151,9 @@ void main() {
         uvec4 keys[EARLY ? KEY_ROUNDS * EACH : 1], held[EARLY ? VALUE_ROUNDS : 1];
         if (EARLY) {
             [[unroll]] for (uint i = 0; i < KEY_ROUNDS * EACH; ++i)
-                keys[i] = k[k_base + min(k0 + i / EACH * KEYS + lane / T, end - 1) * k_row + i % EACH * T + part];
+                keys[i] = KEY_READ(k_base + min(k0 + i / EACH * KEYS + lane / T, end - 1) * k_row, i % EACH * T + part);
             [[unroll]] for (uint i = 0; i < VALUE_ROUNDS; ++i)
-                held[i] = v[v_base + min(k0 + i * STREAMS + stream, end - 1) * v_row + word];
+                held[i] = VALUE_READ(v_base + min(k0 + i * STREAMS + stream, end - 1) * v_row, word);
         }
         [[unroll]] for (uint i = 0; i < KEY_ROUNDS; ++i) {
             const uint j = i * KEYS + lane / T, key = min(k0 + j, end - 1);
@@ -147,9 +164,9 @@ void main() {
                 if (EARLY) {
                     packed = keys[i * EACH + w];
                 } else {
-                    packed = k[k_base + key * k_row + w * T + part];
+                    packed = KEY_READ(k_base + key * k_row, w * T + part);
                 }
-                const float[PACK] values = unpacked(packed);
+                const float[PACK] values = KEY_VALUES(packed);
                 [[unroll]] for (uint r = 0; r < RB; ++r)
                     [[unroll]] for (uint e = 0; e < PACK; ++e)
                         dots[r] += queries[(r * EACH + w) * PACK + e] * values[e];
@@ -190,9 +207,9 @@ void main() {
             if (EARLY) {
                 packed = held[i];
             } else {
-                packed = v[v_base + min(k0 + j, end - 1) * v_row + word];
+                packed = VALUE_READ(v_base + min(k0 + j, end - 1) * v_row, word);
             }
-            const float[PACK] values = unpacked(packed);
+            const float[PACK] values = VALUE_VALUES(packed);
             [[unroll]] for (uint r = 0; r < RB; ++r) {
                 const float w = weights[j * RB + r];
                 [[unroll]] for (uint e = 0; e < PACK; ++e) acc[r * PACK + e] += w * values[e];

@@ -1,7 +1,8 @@
 // out = softmax(scale * q * kT + mask) * v for devices that run on a CPU: an invocation has QUERIES queries, and computes the
 // softmax as keys go by (online). A subgroup of SUBGROUP invocations takes as many keys at a time: each invocation reads
 // one key or value, and gives it to the others. Nothing is shared, and there are no barriers. Rows are whole quads; the queries
-// and the sums of an invocation are in registers, or where the driver keeps what does not fit them.
+// and the sums of an invocation are in registers, or where the driver keeps what does not fit them. With BLOCKS, keys and values
+// may be in blocks.
 //
 // Queries of the heads that share a key-value head lie one after the other and are rows of one matrix here.
 #version 450
@@ -22,6 +23,19 @@ layout(constant_id = 6) const bool LENGTHS = false;
 QUAD_BUFFER(0, q, readonly, TYPE);
 QUAD_BUFFER(1, k, readonly, TYPE);
 QUAD_BUFFER(2, v, readonly, TYPE);
+#if defined(BLOCKS)
+layout(constant_id = 7) const uint K_FORMAT = 0;
+layout(constant_id = 8) const uint V_FORMAT = 0;
+layout(set = 0, binding = 1) readonly buffer KeyWords { uint k_words[]; };
+layout(set = 0, binding = 2) readonly buffer ValueWords { uint v_words[]; };
+#define CACHED_QUADS
+#include "cached.glsl"
+#define KEY4(row, quad) key_read(row, quad)
+#define VALUE4(row, quad) value_read(row, quad)
+#else
+#define KEY4(row, quad) vec4(LOAD4(k, row + quad))
+#define VALUE4(row, quad) vec4(LOAD4(v, row + quad))
+#endif
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
 // In the place of the mask, with LENGTHS: how many keys of each sequence count.
 layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
@@ -96,7 +110,7 @@ void main() {
         float scores[QUERIES * SUBGROUP];
         [[unroll]] for (uint i = 0; i < QUERIES * SUBGROUP; ++i) scores[i] = 0.0;
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {
-            const vec4 mine = vec4(LOAD4(k, k_at + c));
+            const vec4 mine = KEY4(k_at, c);
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) {
                 const vec4 given = FROM_INVOCATION(mine, j);
                 [[unroll]] for (uint r = 0; r < QUERIES; ++r) {
@@ -133,7 +147,7 @@ void main() {
             [[unroll]] for (uint c = 0; c < QUADS; ++c) acc[r * QUADS + c] *= shrink;
         }
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {
-            const vec4 read = vec4(LOAD4(v, v_at + c)), mine = there ? read : vec4(0.0);
+            const vec4 read = VALUE4(v_at, c), mine = there ? read : vec4(0.0);
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) {
                 const vec4 value = FROM_INVOCATION(mine, j);
                 [[unroll]] for (uint r = 0; r < QUERIES; ++r)

@@ -2,7 +2,8 @@
 // and all keys that one of them attends to. Its invocations have slices of every row, in whole words of 16 bytes: neighbours read
 // neighbours, in loops that are short. Four queries are the parts of vectors.
 //
-// Where a mask leaves keys out at both ends, as windows do, those are not read.
+// Where a mask leaves keys out at both ends, as windows do, those are not read. With BLOCKS, keys and values may be in blocks, of
+// which eight elements are read at a time.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,6 +20,18 @@ layout(constant_id = 5) const bool LENGTHS = false;
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
 layout(set = 0, binding = 2) readonly buffer Values { uvec4 v[]; };
+#if defined(BLOCKS)
+layout(constant_id = 6) const uint K_FORMAT = 0;
+layout(constant_id = 7) const uint V_FORMAT = 0;
+layout(set = 0, binding = 1) readonly buffer KeyWords { uint k_words[]; };
+layout(set = 0, binding = 2) readonly buffer ValueWords { uint v_words[]; };
+#include "cached.glsl"
+#define KEY_OF(row, word) cached_values(key_read(row, word), K_FORMAT)
+#define VALUE_OF(row, word) cached_values(value_read(row, word), V_FORMAT)
+#else
+#define KEY_OF(row, word) unpacked(k[row + word])
+#define VALUE_OF(row, word) unpacked(v[row + word])
+#endif
 ELEMENT_BUFFER(3, mask, readonly, TYPE);
 // In the place of the mask, with LENGTHS: how many keys of each sequence count.
 layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
@@ -153,7 +166,7 @@ void main() {
             const uint at = k_base + (k0 + j) * k_row;
             vec4 dots = vec4(0.0);
             [[unroll]] for (uint w = 0; w < EACH; ++w) {
-                const float[PACK] values = unpacked(k[at + place(w)]);
+                const float[PACK] values = KEY_OF(at, place(w));
                 [[unroll]] for (uint e = 0; e < PACK; ++e) dots += queries[w * PACK + e] * values[e];
             }
             parts[j * LANES + lane] = dots;
@@ -184,7 +197,7 @@ void main() {
             const uint at = v_base + (k0 + j) * v_row;
             const vec4 own = weights[j];
             [[unroll]] for (uint w = 0; w < EACH; ++w) {
-                const float[PACK] values = unpacked(v[at + place(w)]);
+                const float[PACK] values = VALUE_OF(at, place(w));
                 [[unroll]] for (uint e = 0; e < PACK; ++e) acc[w * PACK + e] += own * values[e];
             }
         }

@@ -5,6 +5,8 @@
 #extension GL_EXT_control_flow_attributes : require
 
 layout(local_size_x_id = 0) in;
+// Whether bits are rounded here: for devices whose own rounding makes NaN of infinity, such as SwiftShader.
+layout(constant_id = 1) const bool EXACT = false;
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
 layout(set = 0, binding = 2) writeonly buffer HalfLeft { uvec4 half_lhs[]; };
@@ -18,9 +20,11 @@ layout(push_constant) uniform Shape {
 #define BLOCKS_SLOT 1
 #define BLOCK_SHARE 1
 #include "blocks.glsl"
+#include "elements.glsl"
+#include "quads.glsl"
 
 uvec2 halves(vec4 quad) {
-    return uvec2(packHalf2x16(quad.xy), packHalf2x16(quad.zw));
+    return EXACT ? f16_bits4(quad) : uvec2(packHalf2x16(quad.xy), packHalf2x16(quad.zw));
 }
 
 void main() {

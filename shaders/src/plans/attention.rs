@@ -3,6 +3,7 @@
 use halite_ops::{
     Op,
     attention::{Attention, Mask},
+    cached,
 };
 
 use halite_sizes::Size;
@@ -17,6 +18,9 @@ impl Lower for Attention {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         if self.out() != self.dtype && !matches!(template, "decode" | "short" | "slices" | "split") {
             return Err(Unfit(format!("makes {} of {}", self.dtype, self.dtype)));
+        }
+        if self.has_blocks() != build.contains("_blocks") {
+            return Err(Unfit("is for caches in blocks, or for none".into()));
         }
         match template {
             "coop" => coop(self, build, params),
@@ -65,7 +69,7 @@ pub(super) fn exchange(op: &Attention, build: &str, params: &Params) -> Result<P
     push.extend(target(op, 4)?);
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: [lanes, queries, d].into_iter().chain(flags(op)).collect(),
+        constants: [lanes, queries, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
         push,
         bindings: bindings(op, Slot::Output(0)),
         grid: [
@@ -103,6 +107,7 @@ pub(super) fn decode(op: &Attention, build: &str, params: &Params) -> Result<Pla
     let unit = 16 / op.dtype.size();
     let mut step = tiles_of(op, [lanes, rb, kb], build, (splits, unit), Slot::Scratch(0))?;
     step.constants.push(words.min(8));
+    step.constants.extend(formats(op)?);
     combined(op, step, params, splits)
 }
 
@@ -168,7 +173,7 @@ fn slices(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     push.extend(target(op, 4)?);
     Ok(Plan::of(Step {
         module: module(build)?,
-        constants: [lanes, d].into_iter().chain(flags(op)).collect(),
+        constants: [lanes, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
         push,
         bindings: bindings(op, Slot::Output(0)),
         grid: [
@@ -217,12 +222,15 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> R
     Ok(Plan::new(vec![tiles, combine], scratch))
 }
 
-/// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries.
+/// Cooperative matrices of 16x16x16 in subgroups of 32, each with `16 * tm` queries; `teams` of them share the keys where queries
+/// are few.
 pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
     let (d, most) = (fixed("head_dim", op.head_dim)?, params.get("max_dim")?);
-    let bq = lanes / 32 * tm * 16;
-    if lanes % 32 != 0 || bk % 16 != 0 || bq > 2 * bk {
+    let teams = params.get("teams").unwrap_or(1);
+    let bq = lanes / 32 / teams.max(1) * tm * 16;
+    let room = if teams > 1 { bk } else { 2 * bk };
+    if lanes % (32 * teams) != 0 || bk % 16 != 0 || bq > room {
         return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
     }
     if d % 16 != 0 || d > most {
@@ -235,6 +243,9 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     if op.scale() <= 0.0 {
         return Err(Unfit(format!("is for positive scales, not {}", op.scale())));
     }
+    if teams > 1 {
+        few_queries(op, params.get("busy")?)?;
+    }
     // 16-byte words.
     let unit = 16 / op.dtype.size();
     let mut push = shape(op)?;
@@ -242,7 +253,7 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     push.extend(sources(op, unit)?);
     push.extend(target(op, unit)?);
     let constants = vec![lanes, tm, bk, d];
-    let flags = flags(op).into_iter().chain([params.get("direct")?]);
+    let flags = flags(op).into_iter().chain([params.get("direct")?, teams]);
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: constants.into_iter().chain(flags).collect(),
@@ -255,6 +266,18 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
         ],
         subgroup_size: 0,
     }))
+}
+
+/// Refuses queries that keep a device `busy` in blocks of 64, and keys that leave nothing to share.
+fn few_queries(op: &Attention, busy: u32) -> Result<(), Unfit> {
+    let blocks = (op.q_len * group(op)).div_ceil(64) * op.kv_heads() * op.batch;
+    if blocks > u64::from(busy) || op.kv_len <= 32 {
+        return Err(Unfit(format!(
+            "shares more than 32 keys of up to {busy} blocks of queries; these are {} and {blocks}",
+            op.kv_len
+        )));
+    }
+    Ok(())
 }
 
 /// The dispatch over queries and `splits` parts of the keys.
@@ -303,6 +326,15 @@ fn flags(op: &Attention) -> [u32; 4] {
     [op.causal, op.mask != Mask::None, op.softcap.is_some(), op.lengths].map(u32::from)
 }
 
+/// Specialization constants of kernels for caches in blocks: bits of the codes of keys and of values, 0 for halves.
+fn formats(op: &Attention) -> Result<Vec<u32>, Unfit> {
+    if !op.has_blocks() {
+        return Ok(Vec::new());
+    }
+    let bits = |format| Option::map_or(format, Ok(0), cached::bits).map_err(Unfit);
+    Ok(vec![bits(op.keys)?, bits(op.values)?])
+}
+
 /// The inputs and the output; lengths have the place of the mask, and where neither is there, and read, the queries have it.
 fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
     let mask = if op.mask == Mask::None && !op.lengths { Slot::Input(0) } else { Slot::Input(3) };
@@ -332,7 +364,9 @@ pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
 /// Push constants: where queries, keys and values lie, in units of so many elements.
 pub(super) fn sources(op: &Attention, unit: u64) -> Result<Vec<Size>, Unfit> {
     let mut push = Vec::new();
-    for rows in op.rows() {
+    for (rows, format) in op.rows().into_iter().zip([None, op.keys, op.values]) {
+        // Those of blocks are in words.
+        let unit = if format.is_some() { 1 } else { unit };
         push.extend(in_units([rows.offset, rows.batch, rows.head, rows.row], unit)?);
     }
     Ok(push)

@@ -238,12 +238,15 @@ fn unpacked(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfi
     if !weights.is_at_most(MOST_HALVES) {
         return Err(Unfit(format!("needs {weights} bytes for weights of 16 bits, more than {MOST_HALVES}")));
     }
-    let template = if params.get("wave")? > 0 { "coop" } else { "wide" };
+    // Devices with matrices of 16-bit floats round to them as they should.
+    let rounds = params.get("wave")? > 0;
+    let template = if rounds { "coop" } else { "wide" };
     let product = halves(op).lower(template, &format!("matmul_{template}_f16_f32"), params)?;
     let lanes = params.get("unpack")?;
     let shares = narrow("shares of weights", Size::from(op.n) * (op.k / CHUNK * 4))?;
     let total = narrow("shares of both operands", shares + op.m * (op.k / 8))?;
-    let mut first = step(op, build, vec![lanes], vec![shares, total], flat_grid(total, lanes)?)?;
+    let constants = vec![lanes, u32::from(!rounds)];
+    let mut first = step(op, build, constants, vec![shares, total], flat_grid(total, lanes)?)?;
     first.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Scratch(1)];
     let mut steps = vec![first];
     for mut step in product.steps {

@@ -1,6 +1,6 @@
 //! The dispatches of the kernels of `kv_append`, by template.
 
-use halite_ops::{Op, Operation, copy::StridedCopy, kv_append::KvAppend};
+use halite_ops::{Op, Operation, cached, copy::StridedCopy, kv_append::KvAppend};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit, Variant,
@@ -17,6 +17,7 @@ impl Lower for KvAppend {
         }
         match template {
             "turned" => turned(self, build, params),
+            "blocks" => blocks(self, build, params),
             "words" if !bytes.is_multiple_of(4) => {
                 Err(Unfit(format!("is for whole words, not {bytes} bytes")))
             }
@@ -25,6 +26,20 @@ impl Lower for KvAppend {
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
+}
+
+/// Rows that become blocks while they are written.
+fn blocks(op: &KvAppend, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let format = op.blocks.ok_or_else(|| Unfit("is for caches in blocks".into()))?;
+    let bits = cached::bits(format).map_err(Unfit)?;
+    let mut plan = append(op, build, params, op.head_dim)?;
+    let each = if op.in_place { op.len } else { op.capacity };
+    let items = each * (op.batch * op.kv_heads) * cached::scale_words(op.head_dim);
+    for step in &mut plan.steps {
+        step.constants.push(bits);
+        step.grid[0] = groups(narrow("a number of blocks", items)?, params.get("lanes")?)?.min(65535);
+    }
+    Ok(plan)
 }
 
 /// Rows that are turned while they are written. What is not there of the cache is copied first.

@@ -218,6 +218,9 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
     if !slices.is_power_of_two() || !lanes.is_multiple_of(slices) {
         return Err(Unfit(format!("has {lanes} invocations, {slices} for a column")));
     }
+    if most > 1 && op.m <= 1 {
+        return Err(Unfit("cuts sums of several rows; those of one are sooner there whole".into()));
+    }
     if most > 1 && op.k.value() <= SHORT_SUMS {
         return Err(Unfit(format!("cuts long sums, and those of {} terms are short", op.k)));
     }

@@ -64,18 +64,23 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
     let builder = session::builder(&flags.devices, &flags.modules)?;
     let builder = builder.options(progress::shown(options.clone()));
-    let generator =
-        builder.generator(GeneratorOptions::new().context(context)).inspect_err(interrupt::note)?;
+    let wanted = flags.measure.caches.apply(GeneratorOptions::new()).context(context);
+    let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
     progress::clear();
     let about = match flags.modules.modules().next() {
         Some(path) if path != "-" => about(Path::new(path))?,
         _ => About { name: "standard input".to_owned(), bytes: 0, weights: 0 },
     };
     let device = generator.session().device().map(halite::Device::uri).unwrap_or_default();
+    let [keys, values] = generator.cache_types();
+    // As llama-bench, which has columns for what is not the default.
+    let types =
+        if flags.measure.caches.are_given() { format!(" {keys} | {values} |") } else { String::new() };
     let is_json = flags.measure.format() == Format::Json;
     if !is_json {
-        writeln!(out, "| model | size | params | device | test | t/s |")?;
-        writeln!(out, "| --- | ---: | ---: | --- | ---: | ---: |")?;
+        let [head, rule] = if types.is_empty() { [""; 2] } else { [" type_k | type_v |", " --- | --- |"] };
+        writeln!(out, "| model | size | params | device |{head} test | t/s |")?;
+        writeln!(out, "| --- | ---: | ---: | --- |{rule} ---: | ---: |")?;
     }
     let mut rows = Vec::new();
     for test in tests {
@@ -84,7 +89,8 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
         if is_json {
             rows.push(json!({
                 "model": about.name, "model_size": about.bytes, "model_n_params": about.weights, "device": device,
-                "test": test.name(), "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
+                "type_k": keys.name(), "type_v": values.name(), "test": test.name(),
+                "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
             }));
             continue;
         }
@@ -93,7 +99,7 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
         let (test, mean, stddev) = (test.name(), speed.mean, speed.stddev);
         writeln!(
             out,
-            "| {name} | {size:.2} MiB | {weights:.2} M | {device} | {test} | {mean:.2} ± {stddev:.2} |"
+            "| {name} | {size:.2} MiB | {weights:.2} M | {device} |{types} {test} | {mean:.2} ± {stddev:.2} |"
         )?;
         out.flush()?;
     }

@@ -114,6 +114,8 @@ pub(crate) struct MeasureFlags {
     /// (tg128), with --benchmark_repetitions of each
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "etdump", "html", "out", "all_devices"])]
     generate: Vec<generate::Test>,
+    #[command(flatten)]
+    caches: flags::CacheTypeFlags,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -147,6 +149,16 @@ pub(crate) struct MeasureFlags {
 }
 
 impl MeasureFlags {
+    /// Caches are those of language models.
+    fn check_caches(&self) -> Result<()> {
+        if self.caches.are_given() && self.generate.is_empty() {
+            let text =
+                "--cache-type-k and --cache-type-v go with --generate, which measures a language model";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Format on standard output.
     fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
@@ -242,6 +254,7 @@ fn run(flags: &Flags) -> Result<()> {
     if flags.measure.all_devices {
         return all::run(flags, &cancel, &mut out);
     }
+    flags.measure.check_caches()?;
     if !flags.measure.generate.is_empty() {
         return generate::run(flags, &flags.measure.generate, &cancel, &mut out);
     }

@@ -7,7 +7,7 @@ use halite::Sampling;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -78,6 +78,8 @@ pub struct Flags {
     /// Prints text, tokens and speed as one JSON object on standard output, errors included
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) caches: CacheTypeFlags,
     #[command(flatten)]
     pub(super) on: LanguageModelFlags,
     #[command(flatten)]

@@ -110,7 +110,7 @@ fn write_on(
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
     let builder = session::language_model(&flags.model, &flags.on)?;
-    let mut wanted = GeneratorOptions::new();
+    let mut wanted = flags.caches.apply(GeneratorOptions::new());
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use halite::{Generator, Stop};
+use halite::{CacheType, Generator, Stop};
 use serde_json::json;
 
 use crate::console::Result;
@@ -75,6 +75,7 @@ impl Report {
                 "seconds": self.generation.as_secs_f64(),
                 "tokens_per_second": rate(self.tokens.len(), self.generation),
             },
+            "cache_types": self.generator.cache_types().map(CacheType::name),
             "memory": {"caches": self.memory, "device_used": used, "device_peak": peak},
         });
         Ok(writeln!(out, "{report:#}")?)
@@ -83,10 +84,11 @@ impl Report {
     /// One line on standard error.
     pub fn print_text(&self) {
         let (used, peak) = self.device_memory();
+        let [keys, values] = self.generator.cache_types();
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         eprintln!(
             "ready in {:.2} s; prompt: {} tokens, {:.1} tokens/s; generation: {} tokens, {:.1} tokens/s; memory of the device: \
-             {:.0} MiB ({:.0} MiB at most), of these caches {:.0} MiB",
+             {:.0} MiB ({:.0} MiB at most), of these caches {:.0} MiB ({keys}/{values})",
             self.load.as_secs_f64(),
             self.prompt_tokens,
             rate(self.prompt_tokens, self.prompt),

@@ -7,13 +7,13 @@ use std::{
 };
 
 use clap::Parser;
-use halite::{Generator, GeneratorOptions, RunOptions};
+use halite::{CacheType, Generator, GeneratorOptions, RunOptions};
 use serde_json::json;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    flags::{LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, LanguageModelFlags, seconds},
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
 };
@@ -48,6 +48,8 @@ pub struct Flags {
     /// Prints perplexity, counts and time as one JSON object on standard output, errors included
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    caches: CacheTypeFlags,
     #[command(flatten)]
     on: LanguageModelFlags,
     #[command(flatten)]
@@ -97,7 +99,7 @@ fn run(flags: &Flags) -> Result<()> {
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
     let builder = session::language_model(&flags.model, &flags.on)?;
-    let wanted = GeneratorOptions::new().context(flags.chunk).scoring(true);
+    let wanted = flags.caches.apply(GeneratorOptions::new()).context(flags.chunk).scoring(true);
     let builder = builder.options(progress::shown(options.clone()));
     let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
     progress::clear();
@@ -109,7 +111,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Err(Failure::invalid(format!("a text of {own} tokens has no chunk of {chunk} (--chunk)")));
     }
     let began = Instant::now();
-    let sums = measure(&generator, &chunks, &tokens[..1], &options)?;
+    let (sums, memory) = measure(&generator, &chunks, &tokens[..1], &options)?;
     let (seconds, scored) = (began.elapsed().as_secs_f64(), chunks.len() * flags.chunk);
     let (perplexity, deviation) = (sums.perplexity(), sums.deviation());
     match flags.json {
@@ -117,6 +119,7 @@ fn run(flags: &Flags) -> Result<()> {
             out,
             "{:#}",
             json!({"perplexity": perplexity, "deviation": deviation, "chunk": flags.chunk, "chunks": chunks.len(),
+                   "cache_types": generator.cache_types().map(CacheType::name), "cache_bytes": memory,
                    "tokens": tokens.len(), "scored": sums.count, "seconds": seconds,
                    "tokens_per_second": scored as f64 / seconds})
         )?,
@@ -132,7 +135,13 @@ fn run(flags: &Flags) -> Result<()> {
     session::check_validation()
 }
 
-fn measure(generator: &Generator, chunks: &[&[u32]], begin: &[u32], options: &RunOptions) -> Result<Sums> {
+/// What the tokens of all chunks add up to, and bytes of the caches.
+fn measure(
+    generator: &Generator,
+    chunks: &[&[u32]],
+    begin: &[u32],
+    options: &RunOptions,
+) -> Result<(Sums, usize)> {
     let mut sums = Sums::default();
     let mut sequence = generator.sequence()?;
     let begins = generator.begin().is_some_and(|own| begin == [own]);
@@ -147,7 +156,7 @@ fn measure(generator: &Generator, chunks: &[&[u32]], begin: &[u32], options: &Ru
         likelihoods[chunk.len() / 2 + 1..].iter().for_each(|likelihood| sums.add(*likelihood));
         log::info!("{} chunks: {:.4}", place + 1, sums.perplexity());
     }
-    Ok(sums)
+    Ok((sums, sequence.byte_len()))
 }
 
 #[cfg(test)]

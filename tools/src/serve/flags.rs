@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -58,6 +58,8 @@ pub struct Flags {
     /// How long requests may take to end after Ctrl-C, in seconds
     #[arg(long, value_parser = seconds, default_value = "10", value_name = "SECONDS")]
     pub(super) grace: Duration,
+    #[command(flatten)]
+    pub(super) caches: CacheTypeFlags,
     #[command(flatten)]
     pub(super) on: LanguageModelFlags,
     #[command(flatten)]

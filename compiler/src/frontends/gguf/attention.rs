@@ -2,6 +2,7 @@
 
 use halite_ops::{
     DType,
+    blocks::BlockFormat,
     expression::{Function, Operand, Scalar, Type},
     norm::NormKind,
 };
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},
+    frontends::CacheFormats,
     graph::TensorId,
 };
 
@@ -118,7 +120,11 @@ impl Call<'_> {
         let (q, k) = (self.turned(b, q, layer)?, self.turned(b, k, layer)?);
         let (keys, values) = match (self.place, caches) {
             (Some(place), Some([keys, values])) => {
-                (b.append(k, keys, place.start)?, b.append(v, values, place.start)?)
+                let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
+                    None => b.append(new, cache, place.start),
+                    Some(format) => b.append_in_blocks(new, cache, place.start, format),
+                };
+                (append(b, k, keys, self.held.keys)?, append(b, v, values, self.held.values)?)
             }
             _ => (k, v),
         };
@@ -147,7 +153,9 @@ impl Call<'_> {
         let mask = (window.is_some() || biased).then(|| self.shared_mask(b, window)).transpose()?;
         let causal = mask.is_none() && !h.family.encoder;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
-        let scores = Scores { scale: Some(h.scale), softcap: h.score_cap, causal, lengths };
+        let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
+        let (softcap, scale) = (h.score_cap, Some(h.scale));
+        let scores = Scores { scale, softcap, causal, lengths, keys: held.keys, values: held.values };
         match sinks {
             Some(sinks) => self.attended_with_sinks(b, [q, keys, values], mask, scores, &sinks),
             None => b.attention([q, keys, values], mask, scores),

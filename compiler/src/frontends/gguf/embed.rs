@@ -15,6 +15,7 @@ use super::{
 use crate::{
     SourceLocation,
     build::{Builder, Range},
+    frontends::CacheFormats,
     graph::TensorId,
 };
 
@@ -47,6 +48,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
         keys: len,
         positions,
         place: None,
+        held: CacheFormats::default(),
         tables,
         masks: RefCell::default(),
     };

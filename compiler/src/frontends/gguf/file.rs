@@ -47,6 +47,11 @@ pub(super) fn unsupported(reason: impl Into<String>) -> CompileError {
 }
 
 impl File {
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
     /// Reads a model's files.
     pub fn read(source: &Source, control: &Control) -> Result<File> {
         let first = parse(&source.bytes, source.name().unwrap_or("the file"))?;

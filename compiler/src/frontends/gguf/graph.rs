@@ -18,6 +18,7 @@ use super::{
 use crate::{
     SourceLocation,
     build::{Builder, Range, RowMatrix},
+    frontends::CacheFormats,
     graph::TensorId,
 };
 
@@ -31,6 +32,8 @@ pub(super) struct Inputs {
     pub rows: TensorId,
     /// The caches of each layer.
     pub caches: Vec<Caches>,
+    /// How they hold keys and values.
+    pub held: CacheFormats,
     /// Tokens that caches have room for.
     pub context: u64,
 }
@@ -125,6 +128,7 @@ fn call<'a>(
         keys: inputs.context.into(),
         positions,
         place,
+        held: inputs.held,
         tables,
         masks: RefCell::default(),
     })

@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     build::{Builder, Normalization, Range},
+    frontends::CacheFormats,
     graph::TensorId,
 };
 
-/// The caches of a layer, `f16[1, kv heads, context, dim]`.
+/// The caches of a layer, `f16[1, kv heads, context, dim]`; in blocks words, `u32[1, kv heads, context, words]`.
 pub(super) type Caches = [TensorId; 2];
 
 /// Where new tokens go in caches.
@@ -44,6 +45,8 @@ pub(super) struct Call<'a> {
     pub positions: TensorId,
     /// Their place in caches; absent where all tokens of a text are new.
     pub place: Option<Place>,
+    /// How caches hold keys and values.
+    pub held: CacheFormats,
     /// Tables of rotary embedding for layers that attend to all keys, and to a window.
     pub tables: [Option<[TensorId; 2]>; 2],
     /// Masks that there are already, with their windows: layers share them.

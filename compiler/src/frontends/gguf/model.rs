@@ -1,19 +1,19 @@
 //! The front end for GGUF files: what the model takes and gives, and the way to a graph.
 
 use halite_formats::gguf;
-use halite_ops::DType;
+use halite_ops::{DType, blocks::BlockFormat, cached};
 use halite_sizes::Size;
 
 use super::{
     Result, embed,
-    file::File,
+    file::{File, unsupported},
     graph::{self, Inputs},
     hyper::Hyper,
 };
 use crate::{
     CompileError, Control, Stage,
     build::Builder,
-    frontends::{FrontEnd, Recognition, Source, SourceModel},
+    frontends::{CacheFormats, FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph, OpenSizes, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
@@ -61,7 +61,7 @@ impl FrontEnd for Gguf {
             Some(gguf::Value::Text(name)) => name.clone(),
             _ => String::new(),
         };
-        Ok(Box::new(Model { file, hyper, name }))
+        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default() }))
     }
 }
 
@@ -71,6 +71,8 @@ struct Model {
     file: File,
     hyper: Hyper,
     name: String,
+    /// How caches hold keys and values.
+    held: CacheFormats,
 }
 
 fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
@@ -82,12 +84,18 @@ impl Model {
     /// The caches, before or after a call.
     fn caches(&self, when: &str) -> impl Iterator<Item = Signature> {
         let h = &self.hyper;
-        let (heads, sizes) = (h.kv_heads, [("key", h.key_dim), ("value", h.value_dim)]);
+        let row = |format: Option<BlockFormat>, dim: u64| match format {
+            None => (DType::F16, dim),
+            // That there are such rows was checked when the format was chosen.
+            Some(format) => (DType::U32, cached::row_words(format, dim).unwrap_or(0)),
+        };
+        let heads = h.kv_heads;
+        let sizes = [("key", row(self.held.keys, h.key_dim)), ("value", row(self.held.values, h.value_dim))];
         let when = when.to_owned();
         (0..h.layers).flat_map(move |layer| {
-            sizes.map(|(what, dim)| {
+            sizes.map(|(what, (element, dim))| {
                 let dims = [Dim::Known(1), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
-                port(format!("{when}.{layer}.{what}"), DType::F16, dims.into())
+                port(format!("{when}.{layer}.{what}"), element, dims.into())
             })
         })
     }
@@ -151,7 +159,8 @@ impl Model {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
         }
         let caches = ids[3..].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-        let given = Inputs { tokens: ids[0], positions: ids[1], rows: ids[2], caches, context };
+        let given =
+            Inputs { tokens: ids[0], positions: ids[1], rows: ids[2], caches, held: self.held, context };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
         b.output("logits", made.logits);
         for (layer, [keys, values]) in made.caches.into_iter().enumerate() {
@@ -204,6 +213,24 @@ impl SourceModel for Model {
         let dims = vec![Dim::Symbol(ROWS.into()), Dim::Known(self.hyper.vocabulary)];
         let logits = port("logits".into(), DType::F32, dims);
         Ok(std::iter::once(logits).chain(self.caches("present")).collect())
+    }
+
+    fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
+        let h = &self.hyper;
+        for (what, format, dim) in
+            [("keys", formats.keys, h.key_dim), ("values", formats.values, h.value_dim)]
+        {
+            if let Some(Err(reason)) = format.map(|format| cached::row_words(format, dim)) {
+                return Err(unsupported(format!("a cache of {what} of another type than f16: {reason}")));
+            }
+        }
+        let has_sinks = |layer| self.file.has(&format!("blk.{layer}.attn_sinks.weight"));
+        if formats != CacheFormats::default() && (0..h.layers).any(has_sinks) {
+            let what = "caches of another type than f16, in a model whose attention has sinks ('attn_sinks')";
+            return Err(unsupported(what));
+        }
+        self.held = formats;
+        Ok(())
     }
 
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {

@@ -59,7 +59,7 @@ fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let Masks { mask, causal, lengths } = masks(b, node, [q, k], past)?;
     let scale = node.float_if("scale")?.map(f64::from);
     let softcap = Some(node.float("softcap", 0.0)?).filter(|cap| *cap > 0.0).map(f64::from);
-    let scores = Scores { scale, softcap, causal, lengths };
+    let scores = Scores { scale, softcap, causal, lengths, ..Scores::default() };
     let made = b.attention([q, k, v], mask, scores)?;
     let made = if flat { join_heads(b, made)? } else { made };
     if !node.is_used(3) {

@@ -243,7 +243,8 @@ impl Call {
             (None, false) => Some(self.after),
         };
         let (scale, softcap) = (number("scale")?, number("softcap")?);
-        let scores = Scores { scale, softcap, causal: causal && left.is_none(), lengths };
+        let scores =
+            Scores { scale, softcap, causal: causal && left.is_none(), lengths, ..Scores::default() };
         let sinks = node.optional(11);
         if sinks.is_some() || node.flag("smooth_softmax", false)? {
             return with_sinks(b, qkv, mask, scores, sinks);

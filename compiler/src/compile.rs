@@ -7,7 +7,7 @@ use crate::{
     backend::vulkan::Vulkan,
     emit,
     explain::{self, Report},
-    plan,
+    plan::{self, ModulePlan},
 };
 
 /// A compiled program.
@@ -32,13 +32,23 @@ pub fn compile(
     control: &Control,
 ) -> Result<Compiled, CompileError> {
     program.check()?;
+    let plan = plan::plan(program, options, &Vulkan::new(&options.tuning), control)?;
+    of_plan(program, &plan, options, control)
+}
+
+/// The module of a program that was planned with these options.
+pub(crate) fn of_plan(
+    program: &Program,
+    plan: &ModulePlan,
+    options: &CompileOptions,
+    control: &Control,
+) -> Result<Compiled, CompileError> {
     if options.module_name.is_empty() {
         return Err(CompileError::Request("the module needs a name".to_owned()));
     }
     let backend = Vulkan::new(&options.tuning);
-    let plan = plan::plan(program, options, &backend, control)?;
-    let emitted = emit::emit(program, &plan, options, &backend, control)?;
+    let emitted = emit::emit(program, plan, options, &backend, control)?;
     control.check(Stage::Writing)?;
-    let report = explain::report(program, &plan, options, &emitted);
+    let report = explain::report(program, plan, options, &emitted);
     Ok(Compiled { module: emitted.module, parameters: emitted.parameters, report })
 }

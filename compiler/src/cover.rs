@@ -1,15 +1,17 @@
 //! Versions with open sizes: a few graphs that hold for many sizes each, found by trying sizes one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use halite_sizes::Region;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    CompileError, CompileOptions, Control, Function, Model, Program,
+    CompileError, CompileOptions, Compiled, Control, Function, Model, Program,
     backend::vulkan::Vulkan,
+    compile::of_plan,
     graph::Graph,
     passes::{HalfPrecision, Precision},
-    plan,
+    plan::{self, ModulePlan},
     signature::{Bindings, Dim, Signature, open_name},
 };
 
@@ -25,6 +27,15 @@ const TRIES: usize = 4;
 /// Sizes from a power of this to the next share a plan: kernels are chosen for one of them.
 const BUCKET: u64 = 4;
 
+/// Sizes of caches that grow below this share a plan, then those up to [`FARTHER`] times as many, and so on: little but the reading of
+/// keys depends on them, and a call that needs another plan waits for it.
+const FAR: u64 = 1024;
+
+const FARTHER: u64 = 64;
+
+/// Of the sizes of caches that share a plan, kernels are chosen for one that is so many times smaller than the end.
+const BEFORE_END: u64 = 4;
+
 /// Sizes are near an example that are at most 2 to the power of this away.
 const NEAR: u32 = 7;
 
@@ -32,7 +43,7 @@ const NEAR: u32 = 7;
 const MOST_TOGETHER: usize = 6;
 
 /// For which inputs a graph is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// The dimensions of each input.
     inputs: Vec<Vec<Dimension>>,
@@ -40,7 +51,7 @@ pub struct Coverage {
     region: Region,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Dimension {
     /// This size.
     Size(u64),
@@ -140,14 +151,69 @@ pub fn can_be_open(inputs: &[Signature], shapes: &[Vec<u64>]) -> bool {
     })
 }
 
+/// How sizes go on from one call to the next.
+#[derive(Clone, Copy, Debug)]
+pub enum Steps<'a> {
+    /// All are known now.
+    None,
+    /// They may grow; those that do so by every call, as those of caches, by their [`open_name`].
+    Grow(&'a BTreeSet<String>),
+}
+
+impl Steps<'_> {
+    /// The sizes that share a plan with one of them, the first and the last. Where sizes grow, the last of those is the first of the
+    /// next ones: a cache then goes from one plan to the next in one call, before and after it.
+    fn range(self, name: &str, size: u64) -> (u64, u64) {
+        let next = size.saturating_add(u64::from(matches!(self, Steps::Grow(_))));
+        let (first, end) = match self {
+            Steps::Grow(names) if names.contains(name) => far(next),
+            _ => {
+                let first = BUCKET.pow(next.ilog(BUCKET));
+                (first, first.saturating_mul(BUCKET))
+            }
+        };
+        (first.min(size), end - 1)
+    }
+}
+
+/// The sizes of caches that share a plan with one: the first, and the one behind the last.
+fn far(size: u64) -> (u64, u64) {
+    let (mut first, mut end) = (1, FAR);
+    while size >= end && end < u64::MAX {
+        (first, end) = (end, end.saturating_mul(FARTHER));
+    }
+    (first, end)
+}
+
+/// Sizes of inputs for which kernels are chosen, where those of the dimensions `growing` go on: larger by the same number, and still
+/// among those that share a plan. None where the sizes themselves will do.
+pub fn grown(inputs: &[Signature], shapes: &[Vec<u64>], growing: &BTreeSet<String>) -> Option<Vec<Vec<u64>>> {
+    let sizes = |(input, dims): (&Signature, &Vec<u64>)| -> Vec<u64> {
+        let own = dims.iter().enumerate().filter(|(axis, _)| growing.contains(&open_name(input, *axis)));
+        own.map(|(_, size)| *size).collect()
+    };
+    let all: Vec<u64> = inputs.iter().zip(shapes).flat_map(sizes).collect();
+    let least = *all.iter().min().filter(|least| **least >= 2)?;
+    let (_, end) = far(least.saturating_add(1));
+    let most = *all.iter().filter(|size| **size < end).max()?;
+    let more = (end / BEFORE_END).checked_sub(least).filter(|more| *more > 0 && most + more < end)?;
+    let one = |(input, dims): (&Signature, &Vec<u64>)| {
+        let size = |(axis, size): (usize, &u64)| {
+            let grows = *size < end && growing.contains(&open_name(input, axis));
+            if grows { size + more } else { *size }
+        };
+        dims.iter().enumerate().map(size).collect()
+    };
+    Some(inputs.iter().zip(shapes).map(one).collect())
+}
+
 /// The bindings with every dimension open that `varies` and that the model does not fix, within its bound and the sizes that
-/// share a plan with the example's. Where sizes `grow` from call to call, the last of those is the first of the next ones: a cache
-/// then goes from one plan to the next in one call, before and after it.
+/// share a plan with the example's.
 pub fn opened(
     bindings: &Bindings,
     inputs: &[Signature],
     varies: &dyn Fn(&str) -> Option<(u64, u64)>,
-    grow: bool,
+    steps: Steps<'_>,
 ) -> Result<Bindings, CompileError> {
     let shapes = bindings.resolve(inputs)?;
     let mut open = bindings.clone();
@@ -156,12 +222,8 @@ pub fn opened(
             let Some(bound) = bound(input, axis, *size) else { continue };
             let name = open_name(input, axis);
             if let Some((least, most)) = varies(&name) {
-                let most = most.min(bound);
-                let size = (*size).max(1);
-                let next = size.saturating_add(u64::from(grow)).ilog(BUCKET);
-                let first = BUCKET.pow(next);
-                let (low, high) = (first.min(size), first.saturating_mul(BUCKET) - 1);
-                open.open.insert(name, (low.max(least), high.min(most)));
+                let (low, high) = steps.range(&name, (*size).max(1));
+                open.open.insert(name, (low.max(least), high.min(most.min(bound))));
             }
         }
     }
@@ -197,30 +259,32 @@ impl Model {
         }
     }
 
-    /// A version of a function with open sizes, and the inputs that it is for; `None` where its front end or its operators
-    /// fix every size.
+    /// A version of a function with open sizes as a module of its own, and the inputs that it is for; `None` where its front end or
+    /// its operators fix every size, or inputs of the dimensions `wanted` are not among them.
     ///
     /// # Errors
     /// As [`Model::function`], and those of planning.
     pub fn open_version(
         &self,
         name: &str,
-        bindings: &Bindings,
+        (bindings, wanted): (&Bindings, &[Vec<u64>]),
         precision: Precision,
         options: &CompileOptions,
         control: &Control,
-    ) -> Result<Option<(Function, Coverage)>, CompileError> {
+    ) -> Result<Option<(Compiled, Coverage)>, CompileError> {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
-        let (graph, _) = cover.graph(bindings)?;
+        let (program, plan, _) = cover.planned(bindings)?;
+        let graph = &program.functions[0].versions[0];
         if graph.open.as_ref().is_none_or(|open| open.symbols.is_empty()) {
             return Ok(None);
         }
-        let coverage = Coverage::of(&graph);
-        if !coverage.has_others(&bindings.resolve(&cover.inputs)?) {
+        let coverage = Coverage::of(graph);
+        let has_wanted = coverage.has(wanted.iter().map(Vec::as_slice));
+        if !has_wanted || !coverage.has_others(&bindings.resolve(&cover.inputs)?) {
             return Ok(None);
         }
-        Ok(Some((Function { name: name.to_owned(), versions: vec![graph] }, coverage)))
+        Ok(Some((of_plan(&program, &plan, options, control)?, coverage)))
     }
 }
 
@@ -245,7 +309,7 @@ impl Cover<'_> {
         let mut half = HalfPrecision::default();
         // The last are the largest, for which it matters most which kernels are chosen.
         while let Some(example) = left.pop() {
-            let bindings = opened(&versions[example], &self.inputs, &varies, false)?;
+            let bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
             let (graph, own_half) = self.graph(&bindings)?;
             let coverage = Coverage::of(&graph);
             left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));
@@ -273,14 +337,62 @@ impl Cover<'_> {
 
     /// The graph for a set of bindings, planned once for the guards of the targets.
     fn graph(&self, bindings: &Bindings) -> Result<(Graph, HalfPrecision), CompileError> {
+        let (mut program, _, half) = self.planned(bindings)?;
+        let mut versions = program.functions.swap_remove(0).versions;
+        Ok((versions.swap_remove(0), half))
+    }
+
+    /// A program of that graph alone, and its plan.
+    fn planned(&self, bindings: &Bindings) -> Result<(Program, ModulePlan, HalfPrecision), CompileError> {
         let quiet = self.control.without_progress();
         let one = std::slice::from_ref(bindings);
         let (function, half) = self.model.function(self.name, one, self.precision, &quiet)?;
         let program = Program { functions: vec![function], model: None };
-        let backend = Vulkan::new(&self.options.tuning);
-        plan::plan(&program, self.options, &backend, &quiet)?;
-        let mut functions = program.functions;
-        let mut versions = functions.swap_remove(0).versions;
-        Ok((versions.swap_remove(0), half))
+        program.check()?;
+        let plan = plan::plan(&program, self.options, &Vulkan::new(&self.options.tuning), &quiet)?;
+        Ok((program, plan, half))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{Arity, Dim};
+
+    fn input(name: &str, dims: &[&str]) -> Signature {
+        let dim = |text: &&str| text.parse().map_or_else(|_| Dim::Symbol((*text).to_owned()), Dim::Known);
+        let dims = Some(dims.iter().map(dim).collect());
+        Signature { name: name.to_owned(), arity: Arity::Tensor, is_optional: false, element: None, dims }
+    }
+
+    #[test]
+    fn caches_that_grow_share_plans_for_long() {
+        let names: BTreeSet<String> = ["past".to_owned(), "total".to_owned()].into();
+        let steps = Steps::Grow(&names);
+        assert_eq!((steps.range("past", 5), steps.range("past", 1022)), ((1, 1023), (1, 1023)));
+        // The call in which a cache goes to the next sizes is for both.
+        assert_eq!((steps.range("past", 1023), steps.range("total", 1024)), ((1023, 65_535), (1024, 65_535)));
+        assert_eq!((steps.range("batch", 5), steps.range("batch", 3)), ((4, 15), (3, 15)));
+        assert_eq!((Steps::None.range("past", 3), Steps::None.range("past", 1)), ((1, 3), (1, 3)));
+        steps.range("past", u64::MAX);
+    }
+
+    #[test]
+    fn kernels_are_chosen_for_sizes_that_caches_will_have() {
+        let inputs = [
+            input("ids", &["batch", "1"]),
+            input("mask", &["batch", "total"]),
+            input("past", &["batch", "past"]),
+        ];
+        let names: BTreeSet<String> = ["past".to_owned(), "total".to_owned()].into();
+        let shapes = |total, past| vec![vec![3, 1], vec![3, total], vec![3, past]];
+        assert_eq!(grown(&inputs, &shapes(6, 5), &names), Some(shapes(257, 256)));
+        assert_eq!(grown(&inputs, &shapes(1024, 1023), &names), Some(shapes(16_385, 16_384)));
+        // What has far more rows, as the keys of an encoder may, stays.
+        assert_eq!(grown(&inputs, &shapes(u64::MAX, 5), &names), Some(shapes(u64::MAX, 256)));
+        for (total, past) in [(300, 299), (2, 1), (1000, 5)] {
+            assert_eq!(grown(&inputs, &shapes(total, past), &names), None, "{total}");
+        }
+        assert_eq!(grown(&inputs, &shapes(6, 5), &BTreeSet::new()), None);
     }
 }

@@ -35,7 +35,7 @@ mod weights;
 
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use cover::{Coverage, can_be_open, opened};
+pub use cover::{Coverage, Steps, can_be_open, grown, opened};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;
 pub use location::SourceLocation;

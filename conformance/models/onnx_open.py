@@ -1,6 +1,6 @@
 """Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
-shape arithmetic that exporters write, and `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
-and values grow by every call. Usage: onnx_open.py halite/tests/data"""
+shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
+and values grow by every call; and `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -120,5 +120,17 @@ def encoder(path):
     save(nodes, "open_encoder", [value("x", ["batch", "length", WIDTH])], outputs, constants, path)
 
 
+def biased(path):
+    value = helper.make_tensor_value_info
+    ints, floats, width = TensorProto.INT32, TensorProto.FLOAT, (HEADS + 2 * KV) * DIM
+    inputs = [value("qkv", floats, ["batch", "length", width]), *(value(f"past_{x}", floats, ["batch", KV, "past", DIM]) for x in "kv"),
+              value("last", ints, ["batch"]), value("total", ints, []), value("bias", floats, ["one", HEADS, "length", "keys"])]
+    outputs = [value("y", floats, ["batch", "length", HEADS * DIM]), *(value(f"present_{x}", floats, ["batch", KV, "all", DIM]) for x in "kv")]
+    names = ["qkv", "", "", "past_k", "past_v", "last", "total", "", "", "", "bias"]
+    node = helper.make_node("GroupQueryAttention", names, [output.name for output in outputs], domain="com.microsoft", num_heads=HEADS, kv_num_heads=KV)
+    save([node], "open_biased", inputs, outputs, [], path)
+
+
 encoder(f"{sys.argv[1]}/open_encoder.onnx")
+biased(f"{sys.argv[1]}/open_biased.onnx")
 decoder(f"{sys.argv[1]}/open_decoder.onnx")

@@ -3,12 +3,13 @@
 //! A *request* is everything that decides what is compiled, but for what compiling finds out: the inputs whose values count, and
 //! the files beside the model's own. Under the request's key lies an index of what was found out so far; request, values and
 //! the digests of the files name the module. Weights that lie in the model's files are not copied: the module's entry says where
-//! they are. Files are named as seen from the model's folder, so that a copy of the folder finds its own.
+//! they are. Of a module for open sizes the index says which these are. Files are named as seen from the model's folder, so that a copy of the folder finds its own.
 
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use halite_cache::{Digest, Hasher, Key, Kind, Store};
+use halite_compiler::Coverage;
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, compile::Files, options::Limits};
@@ -41,6 +42,8 @@ pub(crate) struct Kept {
     pub parameters: Vec<(String, Bytes)>,
     /// Places of the inputs whose values it was compiled for.
     pub bound: Vec<usize>,
+    /// The sizes that it holds for, where these are open.
+    pub coverage: Option<Coverage>,
 }
 
 /// The values of inputs, hashed.
@@ -53,6 +56,9 @@ struct Finding {
     bound: Vec<usize>,
     /// The files beside the model's own, as seen from its folder.
     files: Vec<PathBuf>,
+    /// The sizes that the module holds for, where these are open: no part of the request then.
+    #[serde(default)]
+    coverage: Option<Coverage>,
 }
 
 /// The beginning of a module's entry.
@@ -94,6 +100,9 @@ impl Lookup<'_> {
             hasher.field(&place.to_le_bytes());
         }
         hasher.field((self.values)(&finding.bound).ok()?.as_bytes());
+        if let Some(coverage) = &finding.coverage {
+            hasher.field(b"open").field(&json(coverage).ok()?);
+        }
         for file in &finding.files {
             hasher.field(file.as_os_str().as_encoded_bytes());
             hasher.field(self.request.files.digest(file, self.store, self.limits)?.as_bytes());
@@ -110,6 +119,15 @@ impl Lookup<'_> {
     pub fn find(&self) -> Option<Kept> {
         let index = self.index_key()?;
         self.findings(index).iter().find_map(|finding| self.module(index, finding))
+    }
+
+    /// The same, of modules for open sizes one that inputs of these dimensions are for.
+    pub fn find_open(&self, shapes: &[Vec<u64>]) -> Option<Kept> {
+        let index = self.index_key()?;
+        let has = |coverage: &Coverage| coverage.has(shapes.iter().map(Vec::as_slice));
+        let findings = self.findings(index);
+        let mut fitting = findings.iter().filter(|finding| finding.coverage.as_ref().is_some_and(has));
+        fitting.find_map(|finding| self.module(index, finding))
     }
 
     fn module(&self, index: Key, finding: &Finding) -> Option<Kept> {
@@ -132,7 +150,8 @@ impl Lookup<'_> {
         let lost = || "a file of the model changed meanwhile, or the work was ended".to_owned();
         let index = self.index_key().ok_or_else(lost)?;
         let others = files.beside().ok_or("a file of the model is outside of its folder")?;
-        let finding = Finding { bound: kept.bound.clone(), files: others };
+        let (bound, coverage) = (kept.bound.clone(), kept.coverage.clone());
+        let finding = Finding { bound, files: others, coverage };
         let key = self.module_key(index, &finding).ok_or_else(lost)?;
         let (contents, own) = contents(kept, files)?;
         let head = (contents.len() as u64).to_le_bytes();
@@ -191,7 +210,8 @@ fn unpack(entry: &Bytes, files: &Files, finding: &Finding) -> Option<Kept> {
         Some((weight.key, bytes.slice(start..end)))
     };
     let parameters = contents.parameters.into_iter().map(weight).collect::<Option<_>>()?;
-    Some(Kept { module: entry.slice(head..module_end), parameters, bound: finding.bound.clone() })
+    let (bound, coverage) = (finding.bound.clone(), finding.coverage.clone());
+    Some(Kept { module: entry.slice(head..module_end), parameters, bound, coverage })
 }
 
 fn json(what: &impl Serialize) -> Result<Vec<u8>, String> {

@@ -41,6 +41,25 @@ fn a_model_is_compiled_once_and_known_by_its_content() {
 }
 
 #[test]
+fn a_version_for_many_sizes_is_found_by_those_that_it_holds_for() {
+    let Some(device) = device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path().join("cache"));
+    let sums = |lengths: [usize; 2]| {
+        let model = onnx::adds(1.0);
+        let session = Session::builder().device(&device).cache(cache.clone()).model(model).build().unwrap();
+        for length in lengths {
+            let out = session.run(Tensor::from_vec(vec![2.0f32; length], length).unwrap()).unwrap();
+            assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![3.0; length]);
+        }
+        modules(&cache)
+    };
+    // The first size has a module of its own. That of the second is for 3 to 15, and one made for 5 would be for 4 to 15.
+    assert_eq!((sums([9, 3]), sums([9, 5]), sums([9, 14])), (2, 2, 2));
+    assert_eq!((sums([9, 16]), sums([9, 60])), (3, 3));
+}
+
+#[test]
 fn weights_in_files_of_their_own_count_too_and_are_not_copied() {
     let Some(device) = device() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use halite::{ElementType, Session, State, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");
 const DECODER: &[u8] = include_bytes!("data/open_decoder.onnx");
+const BIASED: &[u8] = include_bytes!("data/open_biased.onnx");
 const WIDTH: usize = 16;
 
 /// Some numbers that are not the same in any two rows.
@@ -208,6 +209,53 @@ fn sequences_of_several_lengths_grow_together() {
         }
         assert_eq!(own, &alone);
     }
+}
+
+/// Attention of two heads of 16, whose keys and values are behind the queries in each row of `rows`, to those and `past`.
+fn attended(session: &Session, rows: &[Vec<f32>], past: &[Tensor]) -> (Vec<f32>, Vec<Tensor>) {
+    let before = past[0].shape()[2];
+    let total = before + rows.len();
+    let slope = |head: usize, row: usize, key: usize| {
+        -(((before + row) as f32 - key as f32) * (head + 1) as f32) / 8.0
+    };
+    let bias: Vec<f32> = (0..2 * rows.len() * total)
+        .map(|i| slope(i / total / rows.len(), i / total % rows.len(), i % total))
+        .collect();
+    let out = session
+        .run([
+            ("qkv", Tensor::from_slice(&rows.concat(), [1, rows.len(), 64]).unwrap()),
+            ("past_k", past[0].clone()),
+            ("past_v", past[1].clone()),
+            ("last", Tensor::from_slice(&[total as i32 - 1], [1]).unwrap()),
+            ("total", Tensor::from_slice(&[total as i32], []).unwrap()),
+            ("bias", Tensor::from_slice(&bias, [1, 2, rows.len(), total]).unwrap()),
+        ])
+        .unwrap();
+    let all: Vec<f32> = out["y"].to_vec().unwrap();
+    let present = ["present_k", "present_v"].map(|name| out[name].clone());
+    assert_eq!(present[0].shape(), [1, 1, total, 16]);
+    (all[all.len() - 32..].to_vec(), present.to_vec())
+}
+
+#[test]
+fn a_bias_says_how_many_keys_there_are() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(BIASED.to_vec()).max_loaded_versions(256).build().unwrap();
+    let whole = builder(&device).model(BIASED.to_vec()).build().unwrap();
+    let row = |i: usize| (0..64).map(|j| ((i * 29 + j * 37) % 101) as f32 / 50.0 - 1.0).collect::<Vec<f32>>();
+    let rows: Vec<Vec<f32>> = (0..40).map(row).collect();
+    let nothing = || vec![Tensor::zeros(ElementType::F32, [1, 1, 0, 16]).unwrap(); 2];
+    let (_, mut past) = attended(&session, &rows[..3], &nothing());
+    for index in 3..rows.len() {
+        let (last, present) = attended(&session, &rows[index..=index], &past);
+        past = present;
+        if index % 9 == 0 {
+            let (wanted, _) = attended(&whole, &rows[..=index], &nothing());
+            assert!(near(&last, &wanted), "{index}: {last:?} {wanted:?}");
+        }
+    }
+    let versions = session.loaded_versions();
+    assert!(versions <= 8, "{versions} versions for 38 calls");
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use halite_compiler::Coverage;
 use parking_lot::{Condvar, Mutex};
 
 use crate::{CancelToken, Result, kept::Kept, options::Limits};
@@ -22,14 +21,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The stack of the thread: as large as that of most programs' first thread.
 const STACK: usize = 8 << 20;
 
-/// What was compiled and is not on a device yet.
-pub(super) type Compiled = (Kept, Coverage);
-
 /// What was compiled and is not needed yet: most of it, of all functions of a session.
 const MOST_READY: usize = 4;
 
 /// The shapes of a call's inputs.
-type Shapes = Vec<Vec<u64>>;
+pub(super) type Shapes = Vec<Vec<u64>>;
 
 /// How the sizes of a function's inputs change from call to call.
 #[derive(Default)]
@@ -82,16 +78,17 @@ struct State {
     /// The function and the sizes of what is compiled.
     working: Option<(usize, Shapes)>,
     /// What nobody needed yet, the oldest first.
-    ready: Vec<(usize, Compiled)>,
+    ready: Vec<(usize, Kept)>,
     /// Sizes for which there is nothing to compile ahead.
     without: HashSet<(usize, Shapes)>,
 }
 
 impl State {
     fn find(&self, place: usize, shapes: &[Vec<u64>]) -> Option<usize> {
-        self.ready
-            .iter()
-            .position(|(own, (_, coverage))| *own == place && coverage.has(shapes.iter().map(Vec::as_slice)))
+        let has = |kept: &Kept| {
+            kept.coverage.as_ref().is_some_and(|coverage| coverage.has(shapes.iter().map(Vec::as_slice)))
+        };
+        self.ready.iter().position(|(own, kept)| *own == place && has(kept))
     }
 }
 
@@ -134,12 +131,16 @@ impl Ahead {
 
     /// Notes a call of a function whose sizes share versions. Gives the step by which sizes grow, if there may be something to compile.
     pub fn step(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Shapes> {
-        if !self.is_on {
-            return None;
-        }
         let mut state = self.shared.state.lock();
         let is_free = state.working.is_none();
-        state.steps.entry(place).or_default().note(shapes).filter(|_| is_free)
+        state.steps.entry(place).or_default().note(shapes).filter(|_| self.is_on && is_free)
+    }
+
+    /// The step from the last call of a function to one with these sizes, if it is that to the last call.
+    pub fn same_step(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Shapes> {
+        let state = self.shared.state.lock();
+        let steps = state.steps.get(&place)?;
+        difference(&steps.last, shapes).filter(|step| steps.step.as_ref() == Some(step))
     }
 
     /// Looks for nothing in so many calls of a function that go on as before.
@@ -162,7 +163,7 @@ impl Ahead {
         &self,
         place: usize,
         shapes: Shapes,
-        work: impl FnOnce(&Limits) -> Result<Option<Compiled>> + Send + 'static,
+        work: impl FnOnce(&Limits) -> Result<Option<Kept>> + Send + 'static,
     ) {
         {
             let mut state = self.shared.state.lock();
@@ -201,7 +202,7 @@ impl Ahead {
     }
 
     /// What was compiled for these sizes. Waits for a thread that is about to have it, within the limits of the call.
-    pub fn take(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) -> Result<Option<Compiled>> {
+    pub fn take(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) -> Result<Option<Kept>> {
         let mut state = self.shared.state.lock();
         loop {
             if let Some(found) = state.find(place, shapes) {

@@ -7,6 +7,8 @@ mod check;
 #[cfg(feature = "compiler")]
 mod choices;
 #[cfg(feature = "compiler")]
+mod growth;
+#[cfg(feature = "compiler")]
 mod model;
 mod module;
 #[cfg(feature = "compiler")]

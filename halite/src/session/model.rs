@@ -1,6 +1,9 @@
 //! Sessions of models: what is compiled when, for which sizes, and loading what came out.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
@@ -47,7 +50,7 @@ pub(crate) struct ModelProgram {
     capabilities: Capabilities,
     tuning: halite_shaders::TuningFile,
     pub(super) options: ModelOptions,
-    store: Option<Store>,
+    pub(super) store: Option<Store>,
     pub(super) functions: Vec<ModelFunction>,
     versions: Versions,
     pub(super) open: OpenVersions,
@@ -60,7 +63,7 @@ pub(crate) struct ModelProgram {
 pub(super) struct OpenModel {
     pub(super) model: compiler::Model,
     format: ModelFormat,
-    files: Files,
+    pub(super) files: Files,
 }
 
 pub(super) struct ModelFunction {
@@ -68,6 +71,8 @@ pub(super) struct ModelFunction {
     pub(super) inputs: Vec<Signature>,
     /// Inputs that are state, and the outputs that replace them.
     states: Pairs,
+    /// The dimensions of state that are others in the outputs, by their names among open ones: those of caches that grow.
+    pub(super) caches: BTreeSet<String>,
     fixed: Option<Fixed>,
 }
 
@@ -168,6 +173,7 @@ fn functions(
         let pairs =
             states.iter().map(|(input, output)| StatePair { input: input.clone(), output: output.clone() });
         infos.push(FunctionInfo { states: pairs.collect(), ..ports.info(&name) });
+        let caches = ports.caches(&states);
         let inputs = ports.inputs;
         let mut fixed = options.sizes.for_function(&inputs)?;
         for bindings in fixed.iter_mut().flatten() {
@@ -175,7 +181,7 @@ fn functions(
         }
         let fixed =
             fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
-        functions.push(ModelFunction { name, inputs, states, fixed });
+        functions.push(ModelFunction { name, inputs, states, caches, fixed });
     }
     Ok((infos, functions))
 }
@@ -324,7 +330,7 @@ impl ModelProgram {
     }
 
     /// All that decides what a function is compiled to, but for the model's files and the values of inputs.
-    fn request_digest(
+    pub(super) fn request_digest(
         &self,
         open: &OpenModel,
         function: &ModelFunction,
@@ -422,7 +428,7 @@ impl ModelProgram {
         let program = compiler::Program { functions: vec![built], model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
-        Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound })
+        Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound, coverage: None })
     }
 
     pub(super) fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {

@@ -1,10 +1,12 @@
 //! What functions of models take and give, as callers see it: without what a program keeps by itself.
 
+use std::collections::BTreeSet;
+
 use halite_abi::ElementType;
 use halite_compiler::{
     self as compiler,
-    signature::{Arity, Signature},
-    states::Kept,
+    signature::{Arity, Dim, Signature, open_name},
+    states::{Kept, Pairs},
 };
 use halite_runtime as runtime;
 
@@ -34,6 +36,21 @@ impl Ports {
     pub fn visible(&self) -> (Vec<Signature>, Vec<Signature>) {
         let own = |all: &[Signature]| all[..all.len() - self.kept.len().min(all.len())].to_vec();
         (own(&self.inputs), own(&self.outputs))
+    }
+
+    /// Dimensions of inputs that are state, where the outputs that replace them have others, by their names among open ones: those of
+    /// caches that grow.
+    pub fn caches(&self, states: &Pairs) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for (input, output) in states {
+            let named = |all: &'_ [Signature], name: &str| all.iter().find(|own| own.name == name).cloned();
+            let (input, output) = (named(&self.inputs, input), named(&self.outputs, output));
+            let (Some(input), Some(after)) = (input, output.and_then(|output| output.dims)) else { continue };
+            let dims = input.dims.iter().flatten().zip(&after).enumerate();
+            let others = dims.filter(|(_, (own, after))| own != after && !matches!(own, Dim::Known(_)));
+            names.extend(others.map(|(axis, _)| open_name(&input, axis)));
+        }
+        names
     }
 
     /// What callers are told.
@@ -69,11 +86,11 @@ fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo
 
 fn value_info(signature: &Signature) -> ValueInfo {
     let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
-    let dimension = |dim: &compiler::signature::Dim| match dim {
-        compiler::signature::Dim::Known(own) => Dimension::Fixed(size(*own)),
-        compiler::signature::Dim::Symbol(name) => Dimension::Named(name.clone()),
-        compiler::signature::Dim::UpTo(most) => Dimension::AtMost(size(*most)),
-        compiler::signature::Dim::Unknown => Dimension::Open,
+    let dimension = |dim: &Dim| match dim {
+        Dim::Known(own) => Dimension::Fixed(size(*own)),
+        Dim::Symbol(name) => Dimension::Named(name.clone()),
+        Dim::UpTo(most) => Dimension::AtMost(size(*most)),
+        Dim::Unknown => Dimension::Open,
     };
     let value_type = match signature.arity {
         Arity::Sequence => ValueType::Sequence,

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use halite_compiler::{self as compiler, Coverage, signature::Bindings};
+use halite_cache::Digest;
+use halite_compiler::{self as compiler, Coverage, Steps, signature::Bindings};
 
 use super::{
-    ahead::{Compiled, after},
+    ahead::{Shapes, after},
+    growth::growing,
     model::{ModelProgram, OpenModel, shape_of},
     versions::Version,
 };
-use crate::{Result, Value, compile, kept::Kept, options::Limits};
+use crate::{
+    Result, Value, compile,
+    kept::{Kept, Lookup, Request},
+    options::Limits,
+};
 
 /// How many calls before its sizes a second version is compiled ahead.
 const NEAR: u64 = 64;
@@ -53,43 +59,76 @@ impl ModelProgram {
             return self.ahead.rest(place, first);
         }
         // What cannot be bound, the call with these sizes says.
-        match self.open_work(place, &later) {
+        match self.open_work(place, &later, Some(&step)) {
             Ok(Some(work)) => self.ahead.begin(place, later, move |limits| work.run(limits)),
             _ => self.ahead.rest(place, first),
         }
     }
 
-    /// Compiles and loads a version with open sizes. `None` where the model cannot be had so.
+    /// Finds or compiles a version with open sizes, and loads it. `None` where the model cannot be had so.
     fn make_open(
         &self,
         place: usize,
         shapes: &[Vec<u64>],
         limits: &Limits,
     ) -> Result<Option<(Version, Coverage)>> {
-        let made = match self.ahead.take(place, shapes, limits)? {
-            Some(made) => Some(made),
-            None => match self.open_work(place, shapes)? {
-                Some(work) => work.run(limits)?,
-                None => None,
-            },
+        let function = &self.functions[place];
+        let Some(open) = self.model.lock().clone() else { return Ok(None) };
+        let sizes = self.bindings_of(function, std::iter::empty())?;
+        let digest = self.request_digest(&open, function, "open sizes", &[sizes])?;
+        let request = Request { label: &self.name, files: &open.files, digest };
+        let none = |_: &[usize]| Ok(Digest::of(b""));
+        let lookup =
+            self.store.as_ref().map(|store| Lookup { store, request: &request, values: &none, limits });
+        let kept = match lookup.as_ref().and_then(|lookup| lookup.find_open(shapes)) {
+            Some(kept) => Some(kept),
+            None => {
+                let made = self.made_open(place, shapes, limits)?;
+                if let (Some(made), Some(lookup)) = (&made, &lookup) {
+                    lookup.keep(made);
+                }
+                made
+            }
         };
-        let Some((kept, coverage)) = made else { return Ok(None) };
-        Ok(Some((self.load(&self.functions[place], &kept, limits)?, coverage)))
+        let Some(kept) = kept else { return Ok(None) };
+        let version = self.load(function, &kept, limits)?;
+        open.files.check_unchanged(&self.name)?;
+        Ok(kept.coverage.map(|coverage| (version, coverage)))
     }
 
-    /// What compiling a version with open sizes takes; none when the model is gone.
-    fn open_work(&self, place: usize, shapes: &[Vec<u64>]) -> Result<Option<OpenWork>> {
+    /// Compiles a version with open sizes, unless a thread did.
+    fn made_open(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) -> Result<Option<Kept>> {
+        if let Some(made) = self.ahead.take(place, shapes, limits)? {
+            return Ok(Some(made));
+        }
+        let step = self.ahead.same_step(place, shapes);
+        self.open_work(place, shapes, step.as_ref())?.map_or(Ok(None), |work| work.run(limits))
+    }
+
+    /// What compiling a version with open sizes takes, of calls that grow by a step; none when the model is gone.
+    fn open_work(
+        &self,
+        place: usize,
+        shapes: &[Vec<u64>],
+        step: Option<&Shapes>,
+    ) -> Result<Option<OpenWork>> {
         let Some(model) = self.model.lock().clone() else { return Ok(None) };
         let function = &self.functions[place];
-        let bindings = self.bindings_of(function, shapes.iter().map(|shape| Some(shape.clone())))?;
+        let growing = growing(&function.inputs, &function.caches, shapes, step.map(Vec::as_slice));
         let unbounded = |_: &str| Some((0, MOST_SIZE));
-        let bindings =
-            compiler::opened(&bindings, &function.inputs, &unbounded, true).map_err(compile::error)?;
+        let examples =
+            compiler::grown(&function.inputs, shapes, &growing).into_iter().chain([shapes.to_vec()]);
+        let open = |example: Shapes| {
+            let bindings = self.bindings_of(function, example.into_iter().map(Some))?;
+            compiler::opened(&bindings, &function.inputs, &unbounded, Steps::Grow(&growing))
+                .map_err(compile::error)
+        };
         Ok(Some(OpenWork {
             model,
             name: self.name.clone(),
             function: function.name.clone(),
-            bindings,
+            examples: examples.map(open).collect::<Result<_>>()?,
+            wanted: shapes.to_vec(),
             precision: self.precision().into(),
             options: self.compile_options(),
         }))
@@ -101,26 +140,39 @@ struct OpenWork {
     model: Arc<OpenModel>,
     name: String,
     function: String,
-    bindings: Bindings,
+    /// Sizes to choose kernels for, the best first; not each gives a version that holds for the sizes wanted.
+    examples: Vec<Bindings>,
+    wanted: Shapes,
     precision: compiler::Precision,
     options: compiler::CompileOptions,
 }
 
 impl OpenWork {
     /// `None` where the model cannot be had so.
-    fn run(self, limits: &Limits) -> Result<Option<Compiled>> {
+    fn run(self, limits: &Limits) -> Result<Option<Kept>> {
         let control = compile::control(limits);
-        let OpenWork { model, name, function, bindings, precision, options } = self;
-        let made = model.model.open_version(&function, &bindings, precision, &options, &control);
-        let (built, coverage) = match made {
-            Ok(Some(found)) => found,
-            // What fails, the version for these sizes says, which is made next.
-            Ok(None) | Err(compiler::CompileError::NeedsValues { .. }) => return Ok(None),
-            Err(error) => return Err(compile::error(error).while_doing(format!("compiling '{name}'"))),
+        let make = |example: &Bindings| {
+            let sizes = (example, &self.wanted[..]);
+            let model = &self.model.model;
+            model.open_version(&self.function, sizes, self.precision, &self.options, &control).transpose()
         };
-        let program = compiler::Program { functions: vec![built], model: None };
-        let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
+        let (last, others) =
+            self.examples.split_last().expect("the sizes of the call are among the examples");
+        // Larger sizes than those of the call may be more than the model is for.
+        let made =
+            others.iter().find_map(|example| make(example).filter(Result::is_ok)).or_else(|| make(last));
+        limits.check("compiling for many sizes")?;
+        let (compiled, coverage) = match made {
+            Some(Ok(found)) => found,
+            None => return Ok(None),
+            // Not all that a model does with one size it can do with many: a version for these sizes is made next, or says what is wrong.
+            Some(Err(error)) => {
+                log::info!("'{}' has no version for many sizes: {error}", self.name);
+                return Ok(None);
+            }
+        };
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
-        Ok(Some((Kept { module: compiled.module.to_vec().into(), parameters, bound: Vec::new() }, coverage)))
+        let module = compiled.module.to_vec().into();
+        Ok(Some(Kept { module, parameters, bound: Vec::new(), coverage: Some(coverage) }))
     }
 }

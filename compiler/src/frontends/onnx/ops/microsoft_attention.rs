@@ -52,10 +52,14 @@ pub(super) fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
         .ok_or_else(|| node.invalid(format!("{name} is {value}")))
 }
 
-/// Inputs of an operator that keep state in place, for which there is no form here.
-pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)]) -> Result<()> {
+/// What to do where keys lie in a buffer that is larger than what counts of it.
+const GROWING: &str = "export the model with past and present that grow by every call, or with GroupQueryAttention, whose caches \
+    are updated in place";
+
+/// Inputs of an operator for which there is no form here, and what to do instead.
+pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)], instead: &str) -> Result<()> {
     match inputs.iter().find(|(index, _)| node.optional(*index).is_some()) {
-        Some((_, name)) => Err(node.unsupported(format!("the input {name}"))),
+        Some((_, name)) => Err(node.unsupported(format!("the input {name}: {instead}"))),
         None => Ok(()),
     }
 }
@@ -180,7 +184,7 @@ fn widths(node: &NodeView<'_>, whole: u64) -> Result<[u64; 3]> {
 }
 
 fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(6, "past_sequence_length")])?;
+    refuse(node, &[(6, "past_sequence_length")], GROWING)?;
     let mut packed = b.product(node.input(0)?, node.input(1)?, false)?;
     if let Some(bias) = node.optional(2) {
         packed = b.binary(Function::Add, packed, bias)?;
@@ -199,7 +203,8 @@ fn of_packed(
     bias: Option<TensorId>,
 ) -> Result<Vec<TensorId>> {
     if node.flag("do_rotary", false)? {
-        return Err(node.unsupported("Attention that turns positions; RotaryEmbedding before it does"));
+        return Err(node
+            .unsupported("do_rotary: turn queries and keys with RotaryEmbedding before MultiHeadAttention"));
     }
     let heads = heads(node, "num_heads")?;
     let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
@@ -315,9 +320,9 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
 }
 
 fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(8, "past_sequence_length"), (9, "cache_indirection")])?;
+    refuse(node, &[(8, "past_sequence_length"), (9, "cache_indirection")], GROWING)?;
     if node.is_used(3) {
-        return Err(node.unsupported("the scores of MultiHeadAttention as an output"));
+        return Err(node.unsupported("the scores of MultiHeadAttention as an output: leave it out, or take Attention of opset 23, which has them"));
     }
     let heads = heads(node, "num_heads")?;
     let [q, mut k, mut v] = given(b, node, heads)?;

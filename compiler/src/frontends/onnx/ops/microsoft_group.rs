@@ -16,6 +16,9 @@ use crate::{
 
 pub(super) const MICROSOFT: &[(&str, Import)] = &[("GroupQueryAttention", group_query)];
 
+/// The input that is added to the scores, with a column for each key.
+const BIAS: usize = 10;
+
 /// The input that says how many queries of each sequence count.
 const QUERY_LENGTHS: usize = 16;
 
@@ -116,12 +119,14 @@ impl Call {
     }
 
     /// The number of all keys of the longest sequence. Where only data say it, the results have the room that keys of earlier calls
-    /// have, if that is fixed: a model that updates caches in place. Where that is open caches may grow, and the host reads it.
+    /// have, if that is fixed: a model that updates caches in place. Where that is open caches may grow, and the host reads it,
+    /// unless there is a bias, which has a column for each key.
     fn total(b: &mut Builder, node: &NodeView<'_>, [len, held]: [Size; 2], bound: bool) -> Result<Total> {
         let total = node.input(6)?;
         Ok(match b.size_values(total).as_deref() {
             Some([total]) => Total::Known(*total),
             Some(_) => return Err(node.invalid(format!("{} is not {TOTAL}", b.describe(&[total])))),
+            None if let Some(keys) = biased_keys(b, node) => Total::Known(keys),
             None if held.is_constant() && held > 0 && held >= len => Total::Known(held),
             // Without earlier keys there are no others than those of this call.
             None if !bound && held == 0 => Total::Known(len),
@@ -220,7 +225,7 @@ impl Call {
         let causal = node.flag("causal", true)?;
         // A window has the query's own key, too.
         let left = Some(node.int("local_window_size", -1)?).filter(|size| *size > 0).map(|size| size - 1);
-        let mut mask = node.optional(10).map(|bias| given_mask(b, bias, self.room)).transpose()?;
+        let mut mask = node.optional(BIAS).map(|bias| given_mask(b, bias, self.room)).transpose()?;
         if left.is_some() {
             let places = self.places(b)?;
             let one = Size::constant(1);
@@ -252,6 +257,11 @@ impl Call {
         let number = b.computed(DType::I64, &[1], vec![number])?;
         b.expand_to(number, &[self.batch])
     }
+}
+
+/// How many keys the bias is for, if there is one.
+fn biased_keys(b: &Builder, node: &NodeView<'_>) -> Option<Size> {
+    b.sizes(node.optional(BIAS)?).last().copied()
 }
 
 /// Queries, keys and values, apart or side by side, `[batch, heads, len, dim]`.
@@ -327,12 +337,16 @@ fn with_sinks(
 
 /// What these kernels do not do.
 fn refuse_forms(node: &NodeView<'_>) -> Result<()> {
-    refuse(node, &[(12, "k_scale"), (13, "v_scale")])?;
+    let instead = "caches of bytes are not taken; export the model with caches of floats";
+    refuse(node, &[(12, "k_scale"), (13, "v_scale")], instead)?;
     if node.flag("sliding_window_cache", false)? {
-        return Err(node.unsupported("sliding_window_cache: caches that hold a window alone"));
+        return Err(node.unsupported("sliding_window_cache, a cache that holds a window alone: export the model without it; local_window_size with a \
+             whole cache gives the same"));
     }
     if node.is_used(3) {
-        return Err(node.unsupported("scores as an output"));
+        return Err(node.unsupported(
+            "scores as an output: leave them out, or take Attention of opset 23, which has them",
+        ));
     }
     Ok(())
 }

@@ -1,0 +1,85 @@
+//! Which sizes of a function's inputs grow from call to call, as those of a decoder's caches do.
+
+use std::collections::BTreeSet;
+
+use halite_compiler::signature::{Dim, Signature, open_name};
+
+/// The dimensions that grow by every call, by their names among open ones: those of `caches`, and those that count the rows of these
+/// and of this call. Without caches that names show, those that grew by the same `step` twice, if another input with open sizes kept
+/// them: where all grow, as the inputs of an encoder, kernels for few rows are not those for many.
+pub(super) fn growing(
+    inputs: &[Signature],
+    caches: &BTreeSet<String>,
+    shapes: &[Vec<u64>],
+    step: Option<&[Vec<u64>]>,
+) -> BTreeSet<String> {
+    let sizes = open_sizes(inputs, shapes);
+    if caches.is_empty() {
+        let stays = |(input, step): (&Signature, &Vec<u64>)| {
+            (0..step.len()).any(|axis| is_open(input, axis)) && step.iter().all(|more| *more == 0)
+        };
+        let step = step.filter(|step| inputs.iter().zip(*step).any(stays));
+        let grew = step.map(|step| open_sizes(inputs, step)).unwrap_or_default();
+        return grew.into_iter().filter(|(_, more)| *more > 0).map(|(name, _)| name).collect();
+    }
+    let held = sizes.iter().filter(|(name, _)| caches.contains(name)).map(|(_, size)| *size);
+    let Some(held) = held.max() else { return BTreeSet::new() };
+    let is_of_call = |rows: u64| shapes.iter().flatten().any(|size| *size == rows);
+    let counts_all = |size: u64| size.checked_sub(held).is_some_and(|rows| rows > 0 && is_of_call(rows));
+    let grows = |(name, size): &(String, u64)| caches.contains(name) || counts_all(*size);
+    sizes.into_iter().filter(grows).map(|(name, _)| name).collect()
+}
+
+/// The open dimensions and their numbers.
+fn open_sizes(inputs: &[Signature], shapes: &[Vec<u64>]) -> Vec<(String, u64)> {
+    let of = |(input, sizes): (&Signature, &Vec<u64>)| -> Vec<(String, u64)> {
+        let open = sizes.iter().enumerate().filter(|(axis, _)| is_open(input, *axis));
+        open.map(|(axis, size)| (open_name(input, axis), *size)).collect()
+    };
+    inputs.iter().zip(shapes).flat_map(of).collect()
+}
+
+/// Whether a dimension may have other sizes.
+fn is_open(input: &Signature, axis: usize) -> bool {
+    input.dims.as_ref().is_none_or(|dims| !matches!(dims.get(axis), Some(Dim::Known(_))))
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_compiler::signature::Arity;
+
+    use super::*;
+
+    fn input(name: &str, dims: &[&str]) -> Signature {
+        let dim = |text: &&str| text.parse().map_or_else(|_| Dim::Symbol((*text).to_owned()), Dim::Known);
+        let dims = Some(dims.iter().map(dim).collect());
+        Signature { name: name.to_owned(), arity: Arity::Tensor, is_optional: false, element: None, dims }
+    }
+
+    fn decoder() -> [Signature; 3] {
+        [
+            input("ids", &["batch", "length"]),
+            input("mask", &["batch", "total"]),
+            input("past", &["batch", "2", "past", "8"]),
+        ]
+    }
+
+    fn shapes(batch: u64, past: u64) -> Vec<Vec<u64>> {
+        vec![vec![batch, 1], vec![batch, past + 1], vec![batch, 2, past, 8]]
+    }
+
+    #[test]
+    fn caches_grow_and_what_counts_their_rows() {
+        let found = |caches: &[&str], step: Option<&[Vec<u64>]>| {
+            let caches = caches.iter().map(|name| (*name).to_owned()).collect();
+            growing(&decoder(), &caches, &shapes(3, 5), step).into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found(&["past"], None), "past total");
+        // Names that do not show caches: what grew.
+        let step = [vec![0, 0], vec![0, 1], vec![0, 0, 1, 0]];
+        assert_eq!((found(&[], Some(&step)), found(&[], None)), ("past total".to_owned(), String::new()));
+        // Where all inputs grow there may be no caches.
+        let all = [vec![0, 1], vec![0, 1], vec![0, 0, 1, 0]];
+        assert_eq!(found(&[], Some(&all)), "");
+    }
+}

@@ -3,26 +3,32 @@
 and for every back end that a GPU could take over: Vulkan's, XNNPACK's, and none.
 
 usage: export_pte_networks.py OUT_DIR [--only bert,resnet18] [--kinds vk,xnn_q8] [--draw 3 --seed 1] [--pairs bert-vk,vit-xnn_q8]
+       run_pte.py OUT_DIR --table -- --device=vulkan
        HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test program_folder -- --nocapture
 
 For each: NETWORK-KIND.pte, its inputs and what PyTorch computes as .npy, and a line of OUT_DIR/manifest.jsonl; what does not
 export is listed in OUT_DIR/failed.txt. Weights are random but seeded. The reference is eager PyTorch; of quantized networks, the
 converted module. The tolerance comes from the network: how far its results move when the inputs move by a millionth part (rounding
-to integers then falls the other way here and there; of networks that read words, when their numbers do), or when it is computed in halves. What exists already is left as it is.
+to integers then falls the other way here and there; of networks that read words, when their numbers do), when what lies between
+roundings is computed in doubles, or when it is computed in halves. What exists already is left as it is.
 Needs: executorch==1.5.1 torch torchvision torchao transformers.
 """
-import argparse, copy, gc, json, pathlib, random, traceback
+import argparse, copy, functools, gc, json, pathlib, random, signal, time, traceback
 import numpy as np
 import torch
 import executorch.kernels.quantized  # noqa: F401 (registers what quantizers leave outside of delegates)
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.backends.vulkan.patterns import fusable_patterns
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import VulkanQuantizer
 from executorch.backends.vulkan.quantizer.vulkan_quantizer import get_symmetric_quantization_config as vulkan_config
+from executorch.backends.xnnpack.partition.config.gemm_configs import ConvolutionConfig, LinearConfig
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackDynamicallyQuantizedPartitioner, XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import get_symmetric_quantization_config as xnnpack_config
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
 from torchao.quantization.granularity import PerAxis, PerGroup
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
@@ -32,6 +38,10 @@ from torchao.utils import unwrap_tensor_subclass
 from pte_networks import NETWORKS
 
 NO_CHECK = EdgeCompileConfig(_check_ir_validity=False)
+
+for entry in fusable_patterns.values():
+    # Vulkan's exporter makes its patterns anew for each delegate, which takes longer than the rest of a small export.
+    entry.get_graphs_fn = entry.get_graphs_fn and functools.cache(entry.get_graphs_fn)
 
 
 def calibrated(quantizer, trained=False):
@@ -98,8 +108,22 @@ def xnnpack_dynamic():
     return [XnnpackDynamicallyQuantizedPartitioner(), XnnpackPartitioner()]
 
 
+def xnnpack_each():
+    """A delegate for each operator."""
+    return [XnnpackPartitioner(per_op_mode=True)]
+
+
+def mixed():
+    """Convolutions and linear layers for XNNPACK, what is left for Vulkan: delegates of two kinds in one program."""
+    return [XnnpackPartitioner(configs=[ConvolutionConfig, LinearConfig]), VulkanPartitioner({})]
+
+
 def nothing():
     return []
+
+
+def wide(module, _):
+    return type(module) is nn.Linear and module.in_features % 64 == 0
 
 
 def is_table(module, _):
@@ -133,6 +157,8 @@ KINDS = {
     "xnn_q4": (xnnpack, xnnpack_quantizer(is_per_channel=True, **FOUR_BITS), None),
     "xnn_q8qat": (xnnpack, xnnpack_quantizer(is_per_channel=True, is_qat=True), None),
     "xnn_q8tqat": (xnnpack, xnnpack_quantizer(is_per_channel=False, is_qat=True), None),
+    "xnn_d8qat": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=True, is_qat=True, is_dynamic=True), None),
+    "xnn_d8tqat": (xnnpack_dynamic, xnnpack_quantizer(is_per_channel=False, is_qat=True, is_dynamic=True), None),
     "vk_w8": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=8), None),
     "vk_w4": (vulkan(), vulkan_quantizer(is_dynamic=False, weight_bits=4), None),
     "vk_d8": (vulkan(), vulkan_quantizer(is_dynamic=True, weight_bits=8), None),
@@ -145,6 +171,15 @@ KINDS = {
     "xnn_8da4w": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_GROUPS), short_scales=True), None),
     "xnn_8da4c": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_ROWS)), None),
     "xnn_8da8w": (xnnpack_dynamic, by_torchao(DA4(**DYNAMIC_BYTES)), None),
+    "vk_q8_f16": (vulkan(force_fp16=True), xnnpack_quantizer(is_per_channel=True), "device"),
+    "vk_w8_f16": (vulkan(force_fp16=True), vulkan_quantizer(is_dynamic=False, weight_bits=8), "device"),
+    "vk_w4g_f16": (vulkan(force_fp16=True), by_torchao(W4(**GROUPS)), "device"),
+    "vk_w4g64": (vulkan(), by_torchao(W4(weight_dtype=torch.int4, granularity=PerGroup(64)), wide), None),
+    "xnn_each": (xnnpack_each, None, None),
+    "xnn_q8_each": (xnnpack_each, xnnpack_quantizer(is_per_channel=True), None),
+    "mixed": (mixed, None, None),
+    "mixed_q8": (mixed, xnnpack_quantizer(is_per_channel=True), None),
+    "mixed_d8": (mixed, xnnpack_quantizer(is_per_channel=True, is_dynamic=True), None),
     "port_8da4w": (nothing, by_torchao(DA4(**DYNAMIC_GROUPS)), None),
     "port_e4": (nothing, by_torchao(W4(**TABLES), is_table), None),
     "vk_dyn": (vulkan(require_dynamic_shapes=True), None, None),
@@ -156,7 +191,7 @@ KINDS = {
 
 # The part of the largest number by which results may differ at least. Dynamic numbers of PyTorch's quantizer have one scale for the
 # tensor; XNNPACK's have one for each row, and of some layers Vulkan's exporter leaves the rounding out.
-LEAST = {"xnn_d8": 3e-2, "xnn_d8t": 3e-2, "xnn_d4": 3e-2, "vk_d8": 1e-2, "vk_d4": 1e-2}
+LEAST = {"xnn_d8": 3e-2, "xnn_d8t": 3e-2, "xnn_d8qat": 3e-2, "xnn_d8tqat": 3e-2, "mixed_d8": 3e-2, "xnn_d4": 3e-2, "vk_d8": 1e-2, "vk_d4": 1e-2}
 
 
 def made(name):
@@ -204,6 +239,18 @@ def nearly(model, inputs, seed):
     return results
 
 
+class InDoubles(TorchDispatchMode):
+    """Each operation computes in doubles what it is given in floats, and gives floats: roundings fall as they should."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function.namespace != "aten" or function._schema.is_mutable or function.is_view:
+            return function(*args, **kwargs)
+        turned = lambda x, a, b: x.to(b) if isinstance(x, torch.Tensor) and x.dtype == a else b if x is a else x
+        up = lambda x: turned(x, torch.float32, torch.float64)
+        return tree_map(lambda x: turned(x, torch.float64, torch.float32), function(*tree_map(up, args), **tree_map(up, kwargs)))
+
+
 def distance(a, b):
     return max(float((x.double() - y.double()).abs().max()) if x.numel() else 0.0 for x, y in zip(a, b))
 
@@ -230,6 +277,9 @@ def export(name, kind, out):
         wanted = [flat(model(*given)) for given in sets]
         largest = max([float(x.abs().max()) for x in wanted[0] if x.numel()] + [1e-6])
         others = [nearly(model, sets[0], seed) for seed in range(3)]
+        if quantizer and not half:
+            with InDoubles():
+                others.append(flat(model(*sets[0])))
         if half:
             halves = plain.half() if half == "device" else plain
             given = to_half(sets[0]) if half == "device" else [x.float() if x.is_floating_point() else x for x in sets[0]]
@@ -265,7 +315,12 @@ def pairs(args):
     return [(name, kind) for kind in kinds for name in names]
 
 
+def too_long(*_):
+    raise TimeoutError("the export took longer than --limit")
+
+
 def main():
+    signal.signal(signal.SIGALRM, too_long)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(NETWORKS))
@@ -273,15 +328,21 @@ def main():
     parser.add_argument("--pairs", help="such as bert-vk,vit-xnn_q8; otherwise each of --only in each of --kinds")
     parser.add_argument("--draw", type=int, help="so many kinds for each network, by a seed")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=0, help="seconds for an export, 0 for no limit")
     parser.add_argument("--trace", action="store_true", help="print where an export failed")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    lines = args.out / "manifest.jsonl"
+    done = {json.loads(line)["name"] for line in lines.read_text().splitlines()} if lines.exists() else set()
     for name, kind in pairs(args):
-        if (args.out / f"{name}-{kind}.pte").exists() or ("dyn" in kind and not NETWORKS[name][2]):
+        if f"{name}-{kind}" in done or ("dyn" in kind and not NETWORKS[name][2]):
             continue
+        began = time.monotonic()
         try:
+            signal.alarm(args.limit)
             case = export(name, kind, args.out)
         except Exception as error:
+            signal.alarm(0)
             text = (str(error).splitlines() or [""])[0][:200]
             with (args.out / "failed.txt").open("a") as failed:
                 failed.write(f"{name}-{kind}: {type(error).__name__} {text}\n")
@@ -289,9 +350,11 @@ def main():
             if args.trace:
                 traceback.print_exc()
             continue
-        with (args.out / "manifest.jsonl").open("a") as manifest:
+        signal.alarm(0)
+        with lines.open("a") as manifest:
             manifest.write(json.dumps(case) + "\n")
-        print(case["name"], case["bytes"], "bytes", "atol %.2g of %.2g" % (case["atol"], case["largest"]), flush=True)
+        took = time.monotonic() - began
+        print(case["name"], case["bytes"], "bytes", "atol %.2g of %.2g, %.1f s" % (case["atol"], case["largest"], took), flush=True)
         gc.collect()
 
 

@@ -96,8 +96,30 @@ def words(*lengths, most=100, mask=False):
     return make
 
 
+def decoded():
+    return [(torch.randint(0, 99, (1, 7)), torch.randn(1, 40, 64), torch.ones(1, 1, 7, 7).tril().bool(), torch.arange(7)[None])]
+
+
 def plain(function, **more):
     return lambda: function(weights=None, **more)
+
+
+def mobilenet_v2_short():
+    return tv.MobileNetV2(10, inverted_residual_setting=[[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2], [6, 64, 1, 2]])
+
+
+def mobilenet_v3_short():
+    setting, _ = tv.mobilenetv3._mobilenet_v3_conf("mobilenet_v3_small")
+    return tv.MobileNetV3(setting[:5], 128, 10)
+
+
+def efficientnet_short():
+    block = tv.efficientnet.MBConvConfig
+    return tv.EfficientNet([block(1, 3, 1, 32, 16, 1), block(6, 3, 2, 16, 24, 2), block(6, 5, 2, 24, 40, 1)], 0.0, num_classes=10, last_channel=128)
+
+
+def resnet_short(block):
+    return lambda: tv.ResNet(block, [1, 1, 1, 1], 10)
 
 
 def swin():
@@ -175,6 +197,14 @@ class Decode(nn.Module):
         return self.model(input_ids=ids, encoder_hidden_states=states, use_cache=False).last_hidden_state
 
 
+class DecodeMasked(Decode):
+    """The same, where the caller says what may be seen and where words are: Vulkan's exporter fails on delegates that are handed nothing."""
+
+    def forward(self, ids, states, seen, places):
+        given = {"attention_mask": seen, "position_ids": places, "encoder_hidden_states": states}
+        return self.model(input_ids=ids, use_cache=False, **given).last_hidden_state
+
+
 def t5():
     return hf.T5Model(hf.T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, use_cache=False))
 
@@ -218,6 +248,32 @@ def segformer():
     return Named(hf.SegformerForSemanticSegmentation(config), ["pixel_values"], ["logits"])
 
 
+def mobilevit():
+    config = hf.MobileViTConfig(image_size=64, hidden_sizes=[32, 48, 64], neck_hidden_sizes=[8, 16, 24, 32, 40, 48, 64], num_attention_heads=4)
+    return Named(hf.MobileViTModel(config), ["pixel_values"], ["last_hidden_state", "pooler_output"])
+
+
+def levit():
+    config = hf.LevitConfig(image_size=64, hidden_sizes=[32, 48, 64], num_attention_heads=[2, 3, 4], depths=[1, 1, 1], key_dim=[16, 16, 16])
+    return Named(hf.LevitModel(config), ["pixel_values"], ["last_hidden_state"])
+
+
+def deberta():
+    more = {"relative_attention": True, "position_buckets": 16, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm", "share_att_key": True}
+    return Named(hf.DebertaV2Model(encoder_config(hf.DebertaV2Config, **more)), ["input_ids", "attention_mask"], ["last_hidden_state"])
+
+
+def moonshine_encoder():
+    config = hf.MoonshineConfig(vocab_size=100, hidden_size=64, intermediate_size=128, encoder_num_hidden_layers=2, decoder_num_hidden_layers=2,
+                                encoder_num_attention_heads=4, decoder_num_attention_heads=4)
+    return Named(hf.MoonshineModel(config).encoder, ["input_values"], ["last_hidden_state"])
+
+
+def opt():
+    return causal(hf.OPTConfig(vocab_size=100, hidden_size=64, ffn_dim=128, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64,
+                               word_embed_proj_dim=32, use_cache=False))
+
+
 ROWS = {0: Dim.STATIC, 1: Dim("n", min=4, max=48)}
 SIDES = {2: 32 * Dim("h", min=1, max=4), 3: 32 * Dim("w", min=1, max=4)}
 MASKED = words(16, 11, 32, mask=True)
@@ -231,9 +287,15 @@ NETWORKS = {
     "vit": (lambda: tv.VisionTransformer(**VIT), image(32, 32), None),
     "whisper_encoder": (lambda: Named(whisper().encoder, ["input_features"], ["last_hidden_state"]), lambda: [(torch.randn(1, 16, 80),)], None),
     "whisper_decoder": (lambda: Decode(whisper().decoder), lambda: [(torch.randint(0, 99, (1, 7)), torch.randn(1, 40, 64))], None),
+    "whisper_decoder_masked": (lambda: DecodeMasked(whisper().decoder), decoded, None),
     "llama": (llama_like(hf.LlamaConfig), words(12, 5, 40), ((ROWS,),)),
     "mobilebert": (mobilebert, MASKED, ((ROWS, ROWS),)),
     "efficientnet_b0": (plain(tv.efficientnet_b0), image(64, 64), None),
+    "resnet18_short": (resnet_short(tv.resnet.BasicBlock), image(64, 64), None),
+    "resnet50_short": (resnet_short(tv.resnet.Bottleneck), image(64, 64), None),
+    "mobilenet_v2_short": (mobilenet_v2_short, image(64, 64), None),
+    "mobilenet_v3_short": (mobilenet_v3_short, image(64, 64), None),
+    "efficientnet_short": (efficientnet_short, image(64, 64), None),
     "convnext": (convnext, image(64, 64), None),
     "swin": (swin, image(64, 64), None),
     "deeplab": (plain(tv.segmentation.deeplabv3_mobilenet_v3_large, weights_backbone=None, num_classes=6), image(64, 64), None),
@@ -271,4 +333,9 @@ NETWORKS = {
     "vit_hf": (vit_hf, image(32, 32), None),
     "unet": (UNet, image(64, 64), None),
     "segformer": (segformer, image(64, 64), None),
+    "mobilevit": (mobilevit, image(64, 64), None),
+    "levit": (levit, image(64, 64), None),
+    "deberta": (deberta, MASKED, None),
+    "moonshine_encoder": (moonshine_encoder, lambda: [(torch.randn(1, 6000),)], None),
+    "opt": (opt, words(12), None),
 }

@@ -63,10 +63,7 @@ pub(super) fn exchange(op: &Attention, build: &str, params: &Params) -> Result<P
     let fits = |queries: u32| queries * d <= most && rows > lanes * queries / 2;
     let queries = if rows.is_constant() { [4, 2].into_iter().find(|queries| fits(*queries)) } else { None };
     let queries = queries.unwrap_or(1);
-    let mut push = shape(op)?;
-    push.extend(factors(op).map(Size::from));
-    push.extend(sources(op, 4)?);
-    push.extend(target(op, 4)?);
+    let push = pushed(op, 4, 4)?;
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: [lanes, queries, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
@@ -131,10 +128,7 @@ pub(super) fn short(op: &Attention, build: &str, params: &Params) -> Result<Plan
         )));
     }
     let unit = 16 / op.dtype.size();
-    let mut push = shape(op)?;
-    push.extend(factors(op).map(Size::from));
-    push.extend(sources(op, unit)?);
-    push.extend(target(op, 4)?);
+    let push = pushed(op, unit, 4)?;
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: [lanes, rb, ahead, d].into_iter().chain(flags(op)).chain([words, lanes / wave]).collect(),
@@ -167,10 +161,7 @@ fn slices(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
         return Err(Unfit(format!("is for up to {most} queries of heads that share keys, not {rows}")));
     }
     let unit = 16 / op.dtype.size();
-    let mut push = shape(op)?;
-    push.extend(factors(op).map(Size::from));
-    push.extend(sources(op, unit)?);
-    push.extend(target(op, 4)?);
+    let push = pushed(op, unit, 4)?;
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: [lanes, d].into_iter().chain(flags(op)).chain(formats(op)?).collect(),
@@ -248,10 +239,7 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     }
     // 16-byte words.
     let unit = 16 / op.dtype.size();
-    let mut push = shape(op)?;
-    push.extend(factors(op).map(Size::from));
-    push.extend(sources(op, unit)?);
-    push.extend(target(op, unit)?);
+    let push = pushed(op, unit, unit)?;
     let constants = vec![lanes, tm, bk, d];
     let flags = flags(op).into_iter().chain([params.get("direct")?, teams]);
     Ok(Plan::of(Step {
@@ -344,6 +332,13 @@ fn bindings(op: &Attention, out: Slot) -> Vec<Slot> {
 /// Query heads that share a key-value head.
 pub(super) fn group(op: &Attention) -> u64 {
     op.heads / op.kv_heads()
+}
+
+/// All push constants of a dispatch that writes whole results: operands are read `unit` elements at a time, and results written
+/// `out` at a time.
+fn pushed(op: &Attention, unit: u64, out: u64) -> Result<Vec<Size>, Unfit> {
+    let factors = factors(op).map(Size::from).to_vec();
+    Ok([shape(op)?, factors, sources(op, unit)?, target(op, out)?.into()].concat())
 }
 
 /// Push constants: lengths and strides of the mask. Every index of an element must fit 32 bits.

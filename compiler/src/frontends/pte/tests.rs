@@ -210,3 +210,32 @@ fn values_are_computed_once_and_before_they_are_read() {
     let twice = run(values(), twice, &[1], &x()).unwrap_err().to_string();
     assert!(twice.contains("value 1 is changed in place"), "{twice}");
 }
+
+#[test]
+fn masks_stay_finite_in_delegates_that_compute_in_halves() {
+    let numbers = vec![f64::from(f32::MIN), f64::NEG_INFINITY, 1e5, 1.5];
+    let half = || tensor(DataType::Float16, &[4]);
+    let values = vec![half(), V::Double(f64::from(f32::MIN)), V::Null, half(), V::IntList(vec![4])];
+    let filled = call("aten.full.default", &[4, 1, 2, 2, 2, 2, 3]);
+    let graph = VulkanGraph {
+        calls: vec![filled],
+        values,
+        inputs: vec![0],
+        outputs: vec![0, 3],
+        constants: Vec::new(),
+    };
+    let mut builder = Builder::new();
+    let given = builder.values(DType::F32, &[4], &Values::Float(numbers)).unwrap();
+    let program = Program::default();
+    let handed = [Passed::Tensor(given)];
+    let (mut builder, results) =
+        vulkan::import(builder, (&program, &graph), (&handed, 2), &mut [], "the test").unwrap();
+    for result in results {
+        let Passed::Tensor(result) = result else { panic!("results are tensors") };
+        builder.output("result", result);
+    }
+    let made = builder.finish().unwrap().evaluate(&[]).unwrap();
+    // What is infinite stays so.
+    assert_eq!(made[0].floats(), [-65_504.0, f64::NEG_INFINITY, 65_504.0, 1.5]);
+    assert_eq!(made[1].floats(), [-65_504.0; 4]);
+}

@@ -35,3 +35,13 @@ pub(super) fn element_inside(data: DataType) -> ElementType {
         DataType::Float64 => DType::F64.into(),
     }
 }
+
+/// The largest 16-bit float.
+const LARGEST_HALF: f64 = 65_504.0;
+
+/// A number of the file as an element of a type. Masks are often the least 32-bit float: in a delegate that computes in halves it is
+/// the least of these and not infinite, so that rows of which all is masked have a softmax.
+pub(super) fn finite_in(element: ElementType, value: f64) -> f64 {
+    let half = element == DType::F16.into() && value.is_finite();
+    if half { value.clamp(-LARGEST_HALF, LARGEST_HALF) } else { value }
+}

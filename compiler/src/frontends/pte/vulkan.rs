@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use halite_formats::pte::{Constant, DataType, Dynamism, Program, VulkanGraph, VulkanTensor, VulkanValue};
+use halite_ops::Values;
 
 use super::{
     Result,
@@ -12,13 +13,13 @@ use super::{
     ops,
     scope::{Given, Scope, read_values},
     tenant::{Tenant, has_heads, not_zeros},
-    types::element_inside,
+    types::{element_inside, finite_in},
     value::{Declared, Passed, Value, number_of},
 };
 use crate::{
     CompileError, SourceLocation, UnsupportedOperator,
     build::Builder,
-    graph::{TensorId, elements},
+    graph::{ElementType, TensorId, elements},
 };
 
 /// ExecuTorch's Vulkan back end.
@@ -193,7 +194,21 @@ fn take_tensor(scope: &mut Scope<'_>, tensor: &VulkanTensor, given: TensorId) ->
         return Err(scope.builder.invalid(reason));
     }
     scope.exact &= dims.iter().zip(&bounds).all(|(d, most)| d.is((*most).into()));
-    Ok(Passed::Tensor(scope.builder.cast(given, element_inside(tensor.datatype))?))
+    Ok(Passed::Tensor(inside(&mut scope.builder, given, element_inside(tensor.datatype))?))
+}
+
+/// What is handed in, in the type that the delegate computes in. Finite constants stay finite.
+fn inside(b: &mut Builder, given: TensorId, element: ElementType) -> Result<TensorId> {
+    if b.element(given) != element
+        && let Some(Values::Float(numbers)) = b.known(given)
+    {
+        let kept: Vec<f64> = numbers.iter().map(|number| finite_in(element, *number)).collect();
+        if kept != numbers {
+            let dims = b.dims(given).to_vec();
+            return b.values(element.storage(), &dims, &Values::Float(kept));
+        }
+    }
+    b.cast(given, element)
 }
 
 /// The constants of a delegate's graph.

@@ -4,7 +4,11 @@ use halite_ops::{DType, Values};
 use halite_sizes::Size;
 
 use super::{Node, Result, Table};
-use crate::{build::Range, frontends::pte::value::Passed, graph::elements};
+use crate::{
+    build::Range,
+    frontends::pte::{types::finite_in, value::Passed},
+    graph::elements,
+};
 
 pub(super) const OPERATORS: Table = &[
     ("aten.arange.start_step", |n| {
@@ -59,7 +63,7 @@ fn fill(n: &mut Node<'_, '_>, dims: &[Size], value: f64) -> Result<()> {
         return Err(n.invalid(format!("a tensor of {dims:?}")));
     }
     let element = n.element()?;
-    let one = n.b().float(element, value)?;
+    let one = n.b().float(element, finite_in(element, value))?;
     let made = n.b().expand_to(one, dims)?;
     n.finish(made)
 }

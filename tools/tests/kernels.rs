@@ -13,12 +13,16 @@ fn kernels(args: &[&str]) -> Ran {
 
 #[test]
 fn variants_come_with_place_reason_and_plan() {
-    let ran = kernels(&["--target=cpu-swiftshader-unknown", "matmul:m=64,n=64,k=64,lhs=f16,rhs=f16"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert!(ran.stdout.contains("on cpu-swiftshader-unknown (by the table)"), "{}", ran.stdout);
-    let first =
-        ran.stdout.lines().find(|line| line.starts_with("*  1  matmul.f16_f32.")).expect("one is chosen");
-    assert!(first.contains("not measured on such a target; "), "{first}");
+    let on = |target: &str, why: &str| {
+        let ran = kernels(&[&format!("--target={target}"), "matmul:m=64,n=64,k=64,lhs=f16,rhs=f16"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+        assert!(ran.stdout.contains(&format!("on {target} (by the table)")), "{}", ran.stdout);
+        let first = ran.stdout.lines().find(|line| line.starts_with("*  1  matmul.f16_f32."));
+        assert!(first.expect("one is chosen").contains(why), "{}", ran.stdout);
+        ran
+    };
+    on("cpu-swiftshader-unknown", "place 1 of what was measured on cpu-swiftshader-unknown");
+    let ran = on("valhall-g78-android30", "not measured on such a target; ");
     assert!(ran.stdout.contains("bytes of SPIR-V") && ran.stdout.contains("lhs rhs out"), "{}", ran.stdout);
     assert!(ran.stdout.contains("cooperative matrices 16x16x16"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("matmul.f32."), "variants for other types are left out: {}", ran.stdout);

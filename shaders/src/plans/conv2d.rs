@@ -133,7 +133,7 @@ fn taps(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unf
 const MOST_WINDOWS: u64 = 1 << 26;
 
 /// Terms of a sum from which windows in memory save time where strides are more than 1: on an H200, sums of 27 and 48 terms took 1.2
-/// and 1.7 times what tiles out of the image take, those of 147 as long, 13 of 240 to 4,608 terms 0.53 to 1.02 times.
+/// and 1.7 times what tiles out of the image take, those of 147 as long, 11 of 240 to 4,608 terms 0.53 to 1.02 times.
 const WORTH_TERMS: u64 = 128;
 
 /// Any other convolution of one group: its windows are written to memory as columns, and the product is one of whole words.

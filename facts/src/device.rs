@@ -167,6 +167,9 @@ pub struct DeviceFacts {
     /// Accelerated dot products; `None` when not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dot_product: Option<DotProductFacts>,
+    /// Units that hold workgroups: multiprocessors, compute units, shader cores; `None` when the device does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_units: Option<u32>,
     /// Cooperative matrix shapes; empty without the feature.
     #[serde(default)]
     pub cooperative_matrices: Vec<CooperativeMatrixProperties>,

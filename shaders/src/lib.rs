@@ -33,5 +33,5 @@ pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTi
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};
 pub use select::{Candidate, Verdict, rank};
-pub use tuning::{Tuning, TuningRow};
+pub use tuning::{Nearness, Tuning, TuningRow};
 pub use variant::{Needs, Params, Variant, check, parse, variants, variants_of};

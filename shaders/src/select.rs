@@ -4,7 +4,7 @@ use halite_ops::Operation;
 use halite_sizes::Size;
 use halite_targets::Capabilities;
 
-use crate::{Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
+use crate::{Nearness, Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
 
 /// What became of a variant.
 #[derive(Clone, Debug)]
@@ -47,11 +47,13 @@ const MEASURED: u32 = 0;
 pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Candidate> {
     let row = tuning.row(operation, &target.target);
     let place = |variant: &Variant| {
-        let tuned = row.and_then(|row| row.place(&variant.name));
+        let tuned = row.and_then(|(row, _)| row.place(&variant.name));
         match (tuned, row) {
-            (Some((position, _)), Some(row)) => {
+            (Some((position, _)), Some((row, near))) => {
                 let how = if row.documented { "documents advise for" } else { "was measured on" };
-                (MEASURED, position as u32, format!("place {} of what {how} {}", position + 1, row.target))
+                let who = if near == Nearness::Relative { ", a relative" } else { "" };
+                let why = format!("place {} of what {how} {}{who}", position + 1, row.target);
+                (MEASURED, position as u32, why)
             }
             _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
         }
@@ -73,8 +75,9 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     candidates.sort_by_key(|(out, class, position, c)| {
         (*out, *class, *position, c.variant.order, c.variant.name.clone())
     });
-    let shares_place =
-        |variant: &Variant| row.and_then(|row| row.place(&variant.name)).is_some_and(|(_, shares)| shares);
+    let shares_place = |variant: &Variant| {
+        row.and_then(|(row, _)| row.place(&variant.name)).is_some_and(|(_, shares)| shares)
+    };
     estimated_first(&mut candidates, operation, target, |class, variant| {
         class == MEASURED && shares_place(variant)
     });

@@ -37,6 +37,23 @@ impl TuningRow {
     }
 }
 
+/// Families that nobody measured, and the one whose orders they take. NVIDIA's CUDA C++ Programming Guide (Technical
+/// Specifications per Compute Capability) gives these generations the same warps, and the same registers for an SM and for a
+/// thread; they differ in units and caches, which estimates count.
+const RELATIVES: [(&str, &str); 4] =
+    [("turing", "hopper"), ("ampere", "hopper"), ("ada", "hopper"), ("blackwell", "hopper")];
+
+/// How near the target of a row is to the one that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nearness {
+    /// A family that is like its own, by [`RELATIVES`].
+    Relative,
+    /// Another product of its family, or the whole family.
+    Family,
+    /// The same product.
+    Product,
+}
+
 /// Tuning rows: those of the crate, after rows of the user.
 #[derive(Clone, Debug, Default)]
 pub struct Tuning {
@@ -72,39 +89,42 @@ impl Tuning {
         self
     }
 
-    /// The row that fits best: the same product before the same family, more flops before fewer, earlier before later.
-    pub fn row(&self, operation: &Operation, target: &Target) -> Option<&TuningRow> {
+    /// The row that fits best: the same product before the same family, that before a relative, more flops before fewer,
+    /// earlier before later.
+    pub fn row(&self, operation: &Operation, target: &Target) -> Option<(&TuningRow, Nearness)> {
         let flops = operation.work().flops;
         let fits = |row: &&TuningRow| {
             row.operation == operation.name()
                 && row.signature == operation.signature()
                 && flops >= row.min_flops
         };
-        let nearness = |row: &TuningRow| {
-            let measured = Target::parse(&row.target).ok()?;
-            match () {
-                () if measured.family().map(|f| &f.name) != target.family().map(|f| &f.name) => None,
-                () if measured.product_name() == target.product_name() => Some(2),
-                () if measured.family().is_some() => Some(1),
-                () => None,
-            }
-        };
-        let mut best: Option<(i32, &TuningRow)> = None;
+        let mut best: Option<(&TuningRow, Nearness)> = None;
         for row in self.rows.iter().filter(fits) {
-            let Some(near) = nearness(row) else { continue };
+            let Some(near) = nearness(row, target) else { continue };
             let better = best
-                .is_none_or(|(other, old)| near > other || (near == other && row.min_flops > old.min_flops));
+                .is_none_or(|(old, other)| near > other || (near == other && row.min_flops > old.min_flops));
             if better {
-                best = Some((near, row));
+                best = Some((row, near));
             }
         }
-        best.map(|(_, row)| row)
+        best
     }
 
     /// All rows.
     pub fn rows(&self) -> &[TuningRow] {
         &self.rows
     }
+}
+
+fn nearness(row: &TuningRow, target: &Target) -> Option<Nearness> {
+    let measured = Target::parse(&row.target).ok()?;
+    let (theirs, ours) = (measured.family().map(|f| &f.name), target.family().map(|f| &f.name));
+    if theirs == ours {
+        let same = measured.product_name() == target.product_name();
+        return if same { Some(Nearness::Product) } else { theirs.map(|_| Nearness::Family) };
+    }
+    let (theirs, ours) = (theirs?, ours?);
+    RELATIVES.iter().any(|(family, like)| family == ours && like == theirs).then_some(Nearness::Relative)
 }
 
 #[cfg(test)]
@@ -122,5 +142,21 @@ mod tests {
             }
             assert!(!row.source.is_empty());
         }
+    }
+
+    #[test]
+    fn families_that_nobody_measured_take_the_rows_of_their_relatives() {
+        let operation = Operation::parse("matmul:m=64,n=64,k=64").unwrap();
+        let found = |target: &str| {
+            let target = Target::parse(target).unwrap();
+            Tuning::shipped().row(&operation, &target).map(|(row, near)| (row.target.as_str(), near))
+        };
+        assert_eq!(found("hopper-h200-linux"), Some(("hopper-h200-linux", Nearness::Product)));
+        assert_eq!(found("hopper-h100-linux"), Some(("hopper-h200-linux", Nearness::Family)));
+        for (family, _) in RELATIVES {
+            let found = found(&format!("{family}-unknown-unknown"));
+            assert_eq!(found, Some(("hopper-h200-linux", Nearness::Relative)), "{family}");
+        }
+        assert_eq!(found("rdna1-5700xt-linux"), None);
     }
 }

@@ -62,7 +62,7 @@ impl Detected {
         if self.how == How::NearestRelative {
             // A relative has other numbers of units and other caches.
             let hints = &mut capabilities.hints;
-            hints.compute_units = None;
+            hints.compute_units = self.facts.compute_units;
             hints.l2_bytes = None;
             hints.last_level_cache_bytes = None;
             hints.memory_bandwidth_gbps = None;

@@ -29,6 +29,7 @@ pub(crate) fn row_of(facts: &DeviceFacts) -> FactBlock {
         packed_dot_product: facts.dot_product.map(|fast| fast.packed_4x8_signed),
         cooperative_matrix: matrix_shapes(facts),
         unified_memory: unified_memory(facts),
+        compute_units: facts.compute_units,
         ..FactBlock::default()
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceFacts {
         subgroup: SubgroupFacts::default(),
         features: features::nothing(),
         dot_product: Some(DotProductFacts::default()),
+        compute_units: None,
         cooperative_matrices: Vec::new(),
         memory: Memory::default(),
         queue_families: Vec::new(),
@@ -90,6 +91,9 @@ struct Properties {
     maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
     push_descriptor: vk::PhysicalDevicePushDescriptorPropertiesKHR<'static>,
     host_memory: vk::PhysicalDeviceExternalMemoryHostPropertiesEXT<'static>,
+    units_nv: vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV<'static>,
+    units_amd: vk::PhysicalDeviceShaderCoreProperties2AMD<'static>,
+    units_arm: vk::PhysicalDeviceShaderCoreBuiltinsPropertiesARM<'static>,
 }
 
 /// Adds what Vulkan 1.1 and later versions and extensions tell.
@@ -123,6 +127,9 @@ pub(super) unsafe fn extended(
         maintenance4 if facts.core_or_extension(VERSION_1_3, "VK_KHR_maintenance4");
         push_descriptor if facts.has_extension("VK_KHR_push_descriptor");
         host_memory if facts.has_extension("VK_EXT_external_memory_host");
+        units_nv if facts.has_extension("VK_NV_shader_sm_builtins");
+        units_amd if facts.has_extension("VK_AMD_shader_core_properties2");
+        units_arm if facts.has_extension("VK_ARM_shader_core_builtins");
     }
     let mut root = vk::PhysicalDeviceProperties2 { p_next: head, ..Default::default() };
     // SAFETY: as the caller vouches; the chain is made of live structures that the device defines.
@@ -160,6 +167,10 @@ fn apply(p: &Properties, facts: &mut DeviceFacts) {
         operations: p.subgroup.supported_operations.as_raw(),
         required_size_stages: p.size_control.required_subgroup_size_stages.as_raw(),
     };
+    // A device has one vendor: structures that were not chained read zero.
+    let units =
+        p.units_nv.shader_sm_count + p.units_amd.active_compute_unit_count + p.units_arm.shader_core_count;
+    facts.compute_units = (units != 0).then_some(units);
     let d = &p.dot_product;
     facts.dot_product = Some(DotProductFacts {
         packed_4x8_unsigned: d.integer_dot_product4x8_bit_packed_unsigned_accelerated != vk::FALSE,

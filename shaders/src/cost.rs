@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.vectorcut16");
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");
-        assert!(first("m=512,n=2048,k=2048").contains("coop64x64"));
+        assert!(first("m=512,n=2048,k=2048").contains("coop64x"));
         assert!(first("m=4096,n=4096,k=4096").contains("coop128x"));
     }
 

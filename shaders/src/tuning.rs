@@ -46,7 +46,7 @@ const RELATIVES: [(&str, &str); 4] =
 /// How near the target of a row is to the one that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nearness {
-    /// A family that is like its own, by [`RELATIVES`].
+    /// A family that is like its own.
     Relative,
     /// Another product of its family, or the whole family.
     Family,

@@ -52,8 +52,9 @@ const NVIDIA: Matrices = Matrices {
     add: 0.9446,
 };
 
-/// What counts where neither a device nor the table tells it: a middling GPU of the years since 2018, by the table of Technical
-/// Specifications in NVIDIA's CUDA C++ Programming Guide.
+/// What counts where neither a device nor the table tells it: a middling NVIDIA GPU of the years since 2018. Memory, registers and
+/// invocations are of compute capability 8.6, by the table of Technical Specifications in NVIDIA's CUDA C++ Programming Guide; the
+/// number of units is a guess.
 struct Middling {
     units: u32,
     local_memory_bytes: u32,

@@ -223,3 +223,14 @@ proptest! {
         prop_assert_eq!(Target::parse(&found.target.to_string()).unwrap(), found.target);
     }
 }
+
+/// The table has fewer units, or none, for products that come in several sizes.
+#[test]
+fn the_number_of_units_is_what_the_device_reports() {
+    for (name, id) in [("NVIDIA H100 80GB HBM3", 0x2330), ("Graphics Device", 0x23AA)] {
+        let facts = DeviceFacts { compute_units: Some(99), ..device(0x10DE, id, name) };
+        assert_eq!(Target::detect(&facts).capabilities().hints.compute_units, Some(99), "{name}");
+    }
+    let silent = Target::detect(&device(0x10DE, 0x2330, "NVIDIA H100 80GB HBM3"));
+    assert_eq!(silent.capabilities().hints.compute_units, Some(132));
+}

@@ -169,8 +169,8 @@ fn apply(p: &Properties, facts: &mut DeviceFacts) {
     };
     // A device has one vendor: structures that were not chained read zero.
     let units =
-        p.units_nv.shader_sm_count + p.units_amd.active_compute_unit_count + p.units_arm.shader_core_count;
-    facts.compute_units = (units != 0).then_some(units);
+        [p.units_nv.shader_sm_count, p.units_amd.active_compute_unit_count, p.units_arm.shader_core_count];
+    facts.compute_units = units.into_iter().find(|units| *units != 0);
     let d = &p.dot_product;
     facts.dot_product = Some(DotProductFacts {
         packed_4x8_unsigned: d.integer_dot_product4x8_bit_packed_unsigned_accelerated != vk::FALSE,

@@ -115,7 +115,7 @@ fn folded(op: &ConvTranspose2d, template: &str, build: &str, params: &Params) ->
         matrix::wide(&points.shape().map_err(Unfit)?, kernel)?
     };
     let steps = [turned(op)?, product.steps, vec![fold(op, results)?]].concat();
-    let weights = (channels * taps).next_multiple_of(2) * op.dtype.size() as u64;
+    let weights = (channels * taps).next_multiple_of(2) * op.dtype.size();
     Ok(Plan::new(steps, vec![weights.into(), (products * 4).max(4)]))
 }
 

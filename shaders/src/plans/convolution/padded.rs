@@ -123,23 +123,44 @@ pub(in crate::plans) fn padded(shape: &Convolution, kernel: KernelInputs<'_>) ->
     // Tells of sizes that kernels cannot count.
     super::push(shape)?;
     let copied = copied(shape, &tiles, &kernel.bindings)?;
-    let (columns, dilation) = (fixed("the kernel", w.kernel[1])?, fixed("a dilation", w.dilations[1])?);
-    let room = kernel.params.get("shared")? / 16;
-    let words = tiles.words(copied.channels, columns, dilation).filter(|words| *words <= room);
-    let words = words.ok_or_else(|| Unfit("has tiles that need more shared memory".into()))?;
-
-    let [out_rows, out_columns] = w.output();
-    let [across, down] = [groups(out_rows * copied.pitch, tiles.bn)?, groups(shape.filters, tiles.bm)?];
+    let [rows, _] = w.output();
+    let [across, down] = [groups(rows * copied.pitch, tiles.bn)?, groups(shape.filters, tiles.bm)?];
     let most = kernel.params.get("parts")?;
     let (parts, part) = parts(across * down * shape.images, copied.blocks, w.kernel[0], most);
     if most > 1 && parts < 2 {
         return Err(Unfit("shares blocks of channels among workgroups, and there are tiles enough".into()));
     }
-    let added = if parts > 1 { [0, 0] } else { [kernel.added.code(), activation_code(kernel.activation)] };
-    let Tiles { bm, bn, wm, wn, pieces } = tiles;
+    let grid = [across, down, narrow("images and parts", shape.images * parts)?];
+    let product = Step { grid, ..product(shape, &kernel, &tiles, &copied, [parts, part])? };
+    let (mut steps, mut scratch) = (vec![copied.step, product], copied.bytes.to_vec());
+    if parts > 1 {
+        let (add, bytes) = summed(shape, &kernel, parts)?;
+        steps.push(add);
+        scratch.push(bytes);
+    }
+    Ok(Plan::new(steps, scratch))
+}
+
+/// The dispatch of the product, without its grid.
+fn product(
+    shape: &Convolution,
+    kernel: &KernelInputs<'_>,
+    tiles: &Tiles,
+    copied: &Copied,
+    [parts, part]: [u64; 2],
+) -> Result<Step, Unfit> {
+    let w = &shape.window;
+    let (columns, dilation) = (fixed("the kernel", w.kernel[1])?, fixed("a dilation", w.dilations[1])?);
+    let room = kernel.params.get("shared")? / 16;
+    let words = tiles.words(copied.channels, columns, dilation).filter(|words| *words <= room);
+    let words = words.ok_or_else(|| Unfit("has tiles that need more shared memory".into()))?;
+    let whole = [kernel.added.code(), activation_code(kernel.activation)];
+    let [added, activation] = if parts > 1 { [0, 0] } else { whole };
+    let &Tiles { bm, bn, wm, wn, pieces } = tiles;
     let mut constants =
         vec![tiles.lanes(), bm, bn, wm, wn, copied.channels, columns, dilation, pieces, words];
-    constants.extend([fixed("parts", parts)?, added[0], added[1]]);
+    constants.extend([fixed("parts", parts)?, added, activation]);
+    let [out_rows, out_columns] = w.output();
     let sizes = [shape.filters.into(), out_rows, out_columns, copied.pitch, copied.places];
     let row_step = copied.pitch * w.dilations[0];
     let rest = [copied.blocks.into(), part.into(), w.kernel[0].into(), row_step];
@@ -150,21 +171,15 @@ pub(in crate::plans) fn padded(shape: &Convolution, kernel: KernelInputs<'_>) ->
     };
     let operands = [Slot::Scratch(0), Slot::Scratch(1)];
     let results = if parts > 1 { [Slot::Scratch(2), filters, filters] } else { [result, bias, residual] };
-    let product = Step {
+    let bindings = [&operands[..], &results].concat();
+    Ok(Step {
         module: module(kernel.build)?,
         constants,
         push,
-        bindings: [&operands[..], &results].concat(),
-        grid: [across, down, narrow("images and parts", shape.images * parts)?],
+        bindings,
+        grid: [Size::constant(0); 3],
         subgroup_size: 32,
-    };
-    let (mut steps, mut scratch) = (vec![copied.step, product], copied.bytes.to_vec());
-    if parts > 1 {
-        let (add, bytes) = summed(shape, &kernel, parts)?;
-        steps.push(add);
-        scratch.push(bytes);
-    }
-    Ok(Plan::new(steps, scratch))
+    })
 }
 
 /// The sum of the parts, and the bytes that they take.

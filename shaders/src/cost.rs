@@ -177,7 +177,7 @@ fn padded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> 
 
 /// A product between dispatches that all tilings have alike.
 fn folded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
-    let product = plan.steps.iter().find(|step| step.subgroup_size != 0)?;
+    let [.., product, _] = &plan.steps[..] else { return None };
     matrices(&variant.params, &Plan::of(product.clone()), &target.hints, &NVIDIA)
 }
 

@@ -6,11 +6,12 @@ usage: compare_vgf.py HALITE FOLDER [--only TEXT] [--rounds 3] [--repeat 5] [--s
 HALITE is a release build of the program, FOLDER what `conformance/models/export_vgf.py` wrote: `manifest.jsonl` and its files. Folders
 below with a manifest of their own count too. The runner and ours take turns, a process each, so that load from elsewhere meets both.
 Theirs is the dispatch alone, without the first of each process, which compiles; ours is the whole call, from host memory and
-back. Prints the shortest of each, its median, and the ratio of the shortest; `--also` adds Halite's time on other devices.
+back. Prints the shortest of each by the clock, the least processor time of an inference (all threads, a mean over each process), and the ratio of
+both: on a machine with other work only processor times mean much. `--also` adds Halite's times on other devices.
 The runner's results are compared with the recorded ones: one that is elsewhere says so. Needs the packages
 ai-ml-sdk-scenario-runner, ai-ml-emulation-layer-for-vulkan and ai-ml-sdk-vgf-library from PyPI, 0.11.0, and numpy.
 """
-import argparse, importlib.util, json, os, pathlib, statistics, subprocess, tempfile
+import argparse, importlib.util, json, os, pathlib, statistics, subprocess, tempfile, threading
 
 import numpy as np
 
@@ -52,16 +53,32 @@ def scenario(case, folder, made):
     return path
 
 
+def watched(command, environment):
+    """Runs the scenario runner: its last words, and the processor milliseconds that had passed when each run's times were stored."""
+    process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    timer = threading.Timer(LIMIT, process.kill)
+    timer.start()
+    said, passed = [], []
+    for line in process.stdout:
+        said.append(line.strip())
+        if "Profiling data stored" in line:
+            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            passed.append(1e3 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    timer.cancel()
+    return None if process.wait() else passed, " ".join(said)[-200:]
+
+
 def theirs(case, folder, path, environment, args):
-    """Milliseconds of the dispatches, and the largest difference from the recorded outputs as a part of their largest value."""
+    """Milliseconds of the dispatches, processor milliseconds of one, and the largest difference from the recorded outputs as a part of their
+    largest value."""
     runner = package("scenario_runner") / "binaries/bin/scenario-runner"
     with tempfile.TemporaryDirectory() as out:
         profile = pathlib.Path(out) / "profile.json"
         command = [runner, "--scenario", path, "--output", out, "--profiling-dump-path", profile, "--repeat", str(args.repeat + 1)]
-        ran = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT)
-        if ran.returncode:
-            return None, " ".join((ran.stdout + ran.stderr).split())[-200:]
-        times = [line for line in json.loads(profile.read_text())["Timestamps"]]
+        passed, said = watched(command, environment)
+        if not passed:
+            return None, None, said
+        times = json.loads(profile.read_text())["Timestamps"]
         # Segments of one call add up; the first call compiles.
         calls = {}
         for line in times:
@@ -71,18 +88,18 @@ def theirs(case, folder, path, environment, args):
             wanted, found = np.load(folder / expected), np.load(pathlib.Path(out) / f"out{n}.npy")
             wanted, found = wanted.astype(np.float64).ravel(), found.astype(np.float64).ravel()
             off = max(off, float(np.abs(wanted - found).max() / max(np.abs(wanted).max(), 1e-30)))
-        return [calls[at] for at in sorted(calls)[1:]], off
+        return [calls[at] for at in sorted(calls)[1:]], (passed[-1] - passed[0]) / (len(passed) - 1), off
 
 
 def ours(case, folder, device, environment, args):
-    """The shortest call and the median, in milliseconds."""
+    """The shortest call and the processor time of one, in milliseconds."""
     command = [args.halite, "bench", str(folder / case["files"][0]), "--function=main", f"--device={device}"]
     command += [f"--benchmark_min_time={args.seconds}s", "--benchmark_format=json", *(f"--input=@{folder / path}" for path in case["inputs"])]
     ran = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=LIMIT)
     if ran.returncode:
         return None
     result = json.loads(ran.stdout)["benchmarks"][0]
-    return result["min"], result["p50"]
+    return result["min"], result["cpu_time"]
 
 
 def cases(folder):
@@ -92,29 +109,30 @@ def cases(folder):
 
 
 def compare(case, folder, made, environment, args):
-    """One network in turns; the ratio."""
+    """One network in turns; the ratios by the clock and by processor time."""
     path = scenario(case, folder, made)
-    their, our, medians = [], [], []
+    their, our = [], []
     driver = {"VK_DRIVER_FILES": args.driver, "VK_ICD_FILENAMES": args.driver}
     for _ in range(args.rounds):
-        times, off = theirs(case, folder, path, environment | driver, args)
+        times, busy, off = theirs(case, folder, path, environment | driver, args)
         if times is None:
             print(f"{case['name']}: the runner failed: {off}", flush=True)
             return None
-        their += times
-        shortest = ours(case, folder, "vulkan", driver, args)
-        if shortest is None:
+        their.append((min(times), busy))
+        found = ours(case, folder, "vulkan", driver, args)
+        if found is None:
             print(f"{case['name']}: halite failed", flush=True)
             return None
-        our.append(shortest[0])
-        medians.append(shortest[1])
-    text = f"{case['name']}: runner {min(their):.2f} ms (median {statistics.median(their):.2f}), halite {min(our):.3f} ({statistics.median(medians):.3f}):"
-    text += f" {min(their) / min(our):.1f} times; the runner is off by {off:.1e}"
+        our.append(found)
+    [clock, busy], [our_clock, our_busy] = [[min(column) for column in zip(*rows)] for rows in (their, our)]
+    ratios = clock / our_clock, busy / our_busy
+    text = f"{case['name']}: runner {clock:.2f} ms, halite {our_clock:.3f}: {ratios[0]:.1f} times; "
+    text += f"of processors {busy:.1f} and {our_busy:.2f}: {ratios[1]:.1f} times; the runner is off by {off:.1e}"
     for device in args.also:
         also = ours(case, folder, device, {}, args)
         text += f"; {device} {also[0]:.2f} ({also[1]:.2f})" if also else f"; {device} failed"
     print(text, flush=True)
-    return min(their) / min(our)
+    return ratios
 
 
 def main():
@@ -134,8 +152,8 @@ def main():
         environment = layers(made)
         wanted = [(at, case) for at, case in cases(folder) if case["name"].startswith(tuple(args.only.split(",")))]
         ratios = [ratio for at, case in wanted if (ratio := compare(case, at, made, environment, args))]
-    if ratios:
-        print(f"{len(ratios)} of {len(wanted)} timed; geometric mean {statistics.geometric_mean(ratios):.1f} times, least {min(ratios):.1f}")
+    for name, column in zip(["clock", "processor time"], zip(*ratios)):
+        print(f"{len(column)} of {len(wanted)} timed; {name}: geometric mean {statistics.geometric_mean(column):.1f} times, least {min(column):.1f}")
 
 
 if __name__ == "__main__":

@@ -135,6 +135,21 @@ def conv():
     return A.convolution, [x, w, f([co])], [s, p, d, turned, [ri(0, min(a, 1) if a > 1 else 0) for a in s] if turned else [0] * rank, g], {}
 
 
+def gradients():
+    _, (x, w, b), (s, p, d, turned, more, g), _ = conv()
+    if turned:
+        return pool()
+    y = A.convolution(x, w, b, s, p, d, turned, more, g)
+    k = [ri(1, 4), ri(1, 4)]
+    images = f([ri(1, 2), ri(1, 5), ri(5, 14), ri(5, 14)])
+    slide = (k, [ri(1, 3), ri(1, 3)], [k[0] // 2, k[1] // 2], [ri(1, 2), 1], bool(ri(0, 1)))
+    return ch(
+        lambda: (A.convolution_backward, [f(y.shape), x, w], [list(b.shape), s, p, d, turned, more, g, [True] * 3], {}),
+        lambda: (lambda x, slope: A.max_pool2d_with_indices_backward(A.max_pool2d_with_indices(x, *slide)[0] * slope, x, *slide, A.max_pool2d_with_indices(x, *slide)[1]), [images, f([1])], [], {}),
+        lambda: (A.native_dropout, [images], [0.3, False], {}),
+    )()
+
+
 def norm():
     x = f([ri(1, 3), 6, ri(2, 6), ri(2, 6)])
     c, dims = x.shape[1], list(x.shape)
@@ -297,7 +312,7 @@ FAMILIES = (
     + [reduced(A.amax, number), reduced(A.amin, number), reduced(A.sum.dim_IntList, any_of), reduced(A.mean.dim, f), reduced(A.any.dims, any_of)]
     + [reduced(A.any.dim, any_of, False), reduced(A.prod.dim_int, number, False), unary(A.any, any_of), unary(A.prod, within), unary(A.mean, f), unary(A.max, number), unary(A.min, number)]
     + [lambda: (ch(A.var.correction, A.var_mean.correction), [f([3, 5, 4])], [[ch(0, 1, 2)]], {"correction": ri(0, 2), "keepdim": bool(ri(0, 1))}), lambda: (A.var.dim, [f([6, 4])], [[1], bool(ri(0, 1))], {})]
-    + [pool] * 8 + [conv] * 8 + [norm] * 6 + [moves] * 60 + [picks] * 40 + [products] * 8 + [images] * 20 + [made_of_numbers] * 8
+    + [pool] * 8 + [conv] * 8 + [norm] * 6 + [gradients] * 6 + [moves] * 60 + [picks] * 40 + [products] * 8 + [images] * 20 + [made_of_numbers] * 8
 )
 
 

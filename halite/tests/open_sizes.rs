@@ -4,8 +4,13 @@
 
 mod common;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use common::{builder, device, near, onnx};
-use halite::{ElementType, Session, State, Tensor};
+use halite::{ElementType, RunOptions, Session, Stage, State, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");
 const DECODER: &[u8] = include_bytes!("data/open_decoder.onnx");
@@ -270,4 +275,31 @@ fn sessions_that_compile_ahead_give_the_same_and_end_at_once() {
         // A thread may be at work here.
         drop(session);
     }
+}
+
+/// How often a call was told that a module is written: compiled on its own thread.
+fn plans_of_call(session: &Session, length: usize) -> usize {
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = count.clone();
+    let options = RunOptions::new().progress(move |progress| {
+        seen.fetch_add(usize::from(progress.stage == Stage::Writing), Ordering::Relaxed);
+    });
+    session.run_with(input(1, length), &options).unwrap();
+    count.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_version_that_was_compiled_ahead_is_used() {
+    let Some(device) = device() else { return };
+    let lengths = [9, 10, 11, 12, 13, 14, 15, 16, 17];
+    let planned = |is_ahead: bool| {
+        let session = builder(&device).model(MODEL.to_vec()).compile_ahead(is_ahead).build().unwrap();
+        let plans = lengths.map(|length| plans_of_call(&session, length));
+        (plans, session.loaded_versions())
+    };
+    let ((plain, versions), (ahead, others)) = (planned(false), planned(true));
+    // Sizes from 16 on need another plan. Its call waits for the thread that has begun it, and makes none.
+    assert!(plain[7] > 0 && plain[8] == 0, "{plain:?}");
+    assert_eq!((ahead[7], ahead[8]), (0, 0), "{ahead:?}");
+    assert_eq!(versions, others);
 }

@@ -362,7 +362,11 @@ impl Cover<'_> {
         // The last are the largest, for which it matters most which kernels are chosen.
         while let Some(example) = left.pop() {
             let bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
-            let (graph, own_half) = self.graph(&bindings)?;
+            let (graph, own_half) = match self.graph(&bindings) {
+                // Not all that is done with one size is done with many.
+                Err(error) if error.is_unsupported() => return Ok(None),
+                made => made?,
+            };
             let coverage = Coverage::of(&graph);
             left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));
             graphs.push(graph);

@@ -485,10 +485,14 @@ def scan():
     from onnx import helper
 
     n = helper.make_node
-    def body():
-        return inner([n("Add", ["s", "x"], ["a"]), n("Tanh", ["a"], ["t"]), n("Identity", ["t"], ["y"])], [("s", "f", ["b", 3]), ("x", "f", ["b", 3])], [("t", "f", ["b", 3]), ("y", "f", ["b", 3])])
+
+    def body(k):
+        nodes = [n("Add", [k + "s", k + "r"], [k + "a"]), n("Tanh", [k + "a"], [k + "t"]), n("Identity", [k + "t"], [k + "o"])]
+        both = lambda a, b: [(k + name, "f", ["b", 3]) for name in (a, b)]  # noqa: E731
+        return inner(nodes, both("s", "r"), both("t", "o"))
+
     draw = Drawn()
-    model = graph([n("Scan", ["s0", "x"], ["s1", "y"], body=body(), num_scan_inputs=1), n("Scan", ["s1", "y"], ["s2", "z"], body=body(), num_scan_inputs=1, scan_input_directions=[1], scan_output_directions=[1])],
+    model = graph([n("Scan", ["s0", "x"], ["s1", "y"], body=body("f"), num_scan_inputs=1), n("Scan", ["s1", "y"], ["s2", "z"], body=body("g"), num_scan_inputs=1, scan_input_directions=[1], scan_output_directions=[1])],
                   [("s0", "f", ["b", 3]), ("x", "f", ["t", "b", 3])], [("s2", "f", ["b", 3]), ("z", "f", ["t", "b", 3])])
     return model, [[draw.floats(b, 3), draw.floats(t, b, 3)] for t, b in [(4, 2), (5, 2), (9, 1), (33, 3), (1, 2)]]
 
@@ -528,7 +532,7 @@ def found():
 
     n = helper.make_node
     model = graph([n("ReduceMean", ["x"], ["mean"], keepdims=0), n("Greater", ["x", "mean"], ["above"]), n("NonZero", ["above"], ["places"]), n("Transpose", ["places"], ["pairs"]),
-                   n("GatherND", ["x", "pairs"], ["values"]), n("Compress", ["x", "rows"], ["some"], axis=0), n("Unique", ["ids"], ["each", "", "", "times"], sorted=1), n("TopK", ["values", "two"], ["top", ""])],
+                   n("GatherND", ["x", "pairs"], ["values"]), n("Compress", ["x", "rows"], ["some"], axis=0), n("Unique", ["ids"], ["each", "", "", "times"], sorted=1), n("TopK", ["values", "two"], ["top", "at"])],
                   [("x", "f", ["n", 5]), ("rows", "b", ["n"]), ("ids", "i", ["m"])], [("values", "f", ["v"]), ("some", "f", ["s", 5]), ("each", "i", ["u"]), ("times", "i", ["u"]), ("top", "f", [2])], [("two", np.array([2], np.int64))])
     draw = Drawn()
     return model, [[draw.floats(length, 5), draw.floats(length) > 0, draw.ints(6, length + 3)] for length in (3, 4, 9, 17, 40)]

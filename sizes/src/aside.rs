@@ -49,6 +49,17 @@ impl Aside {
     }
 }
 
+/// Whether something is so that makes a faster way right, where another way is always right: yes if it is so for the example and for all
+/// that [`crate::Trace::hold`] names; else the other way is taken, and nothing is noted.
+pub fn is_worth(is_so: impl FnOnce() -> bool) -> bool {
+    let (is_so, aside) = aside(is_so);
+    let is_worth = is_so && aside.lost() == 0;
+    if is_worth {
+        aside.keep();
+    }
+    is_worth
+}
+
 /// Work whose notes are taken back.
 struct Taking {
     arena: Arc<Mutex<Arena>>,

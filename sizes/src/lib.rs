@@ -39,7 +39,7 @@ mod tests;
 mod trace;
 mod written;
 
-pub use aside::{Aside, aside};
+pub use aside::{Aside, aside, is_worth};
 pub use current::{for_all_data, noted_at, take_pinned, without_fixing};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};

@@ -117,6 +117,13 @@ impl Builder {
         tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
     }
 
+    /// Whether the elements of a tensor are known, whatever the sizes are that are open.
+    pub fn is_fixed(&self, id: TensorId) -> bool {
+        let tensor = self.tensor(id);
+        tensor.constant.is_some()
+            || tensor.values.as_ref().is_some_and(|all| all.iter().all(|one| one.is_constant()))
+    }
+
     /// The elements of an integer or boolean tensor, if they are known.
     pub fn ints(&self, id: TensorId) -> Option<Vec<i64>> {
         match self.known(id)? {

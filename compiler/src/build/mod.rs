@@ -276,13 +276,16 @@ impl Builder {
         }
         let is_open =
             outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);
-        if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
+        let is_left = matches!(&outputs[..], [(element, _)] if self.is_left(inputs, *element));
+        if !is_open
+            && !is_left
+            && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs))
+        {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }
         if let ([(element, shape)], Some(values)) = (&outputs[..], self.fold_sizes(&operation, inputs)) {
             return Ok(vec![self.computed(*element, shape.exact(), values)?]);
         }
-        let is_left = matches!(&outputs[..], [(element, _)] if self.is_left(inputs, *element));
         if !is_open
             && !is_left
             && let Some(values) = self.fold(&operation, inputs)

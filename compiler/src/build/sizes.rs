@@ -246,6 +246,11 @@ fn apply(node: &Node, x: &[Size]) -> Option<Size> {
         (Function::Mul, [a, b]) => Some(*a * *b),
         // Division of negative numbers is rounded towards 0, which sizes are not.
         (Function::Div, [a, b]) if positive(*a)? && Size::constant(0).is_below(*b)? => Some(*a / *b),
+        (Function::Mod | Function::Fmod, [a, b]) if positive(*a)? && Size::constant(0).is_below(*b)? => {
+            Some(*a % *b)
+        }
+        // As in Python, what is left has the sign of the divisor.
+        (Function::Mod, [a, b]) if Size::constant(0).is_below(*b)? => Some((*b - -*a % *b) % *b),
         (Function::Min, [a, b]) => Some(Size::min(*a, *b)),
         (Function::Max, [a, b]) => Some(Size::max(*a, *b)),
         (Function::Neg, [a]) => Some(-*a),

@@ -10,7 +10,7 @@ def decoder(config, kind, layers, heads, dim, words=60, seq2seq=False):
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
     torch.manual_seed(1)
-    config._attn_implementation = "eager" if config.model_type in ("t5",) else "sdpa"
+    config._attn_implementation = "eager" if config.model_type in ("t5", "bloom") else "sdpa"
     inner = kind(config).eval()
     for weight in inner.parameters():
         torch.nn.init.normal_(weight, std=0.15) if weight.dim() > 1 else None
@@ -113,13 +113,13 @@ def bart():
     return decoder(config, BartDecoder, 2, 4, 8, seq2seq=True)
 
 
-def causal(name, layers=2, heads=4, kv=None, dim=8, **more):
+def causal(name, layers=2, heads=4, kv=None, dim=8, head="ForCausalLM", **more):
     """A decoder of transformers by the name of its classes, with what most configurations have."""
     import transformers
 
     common = dict(vocab_size=60, hidden_size=32, num_hidden_layers=layers, num_attention_heads=heads)
     config = getattr(transformers, name + "Config")(**common, **more)
-    return decoder(config, getattr(transformers, name + "ForCausalLM"), layers, kv or heads, dim)
+    return decoder(config, getattr(transformers, name + head), layers, kv or heads, dim)
 
 
 @case
@@ -139,7 +139,7 @@ def stablelm():
 
 @case
 def gpt2():
-    return causal("GPT2", n_positions=256)
+    return causal("GPT2", head="LMHeadModel", n_positions=256)
 
 
 @case

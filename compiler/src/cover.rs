@@ -39,6 +39,9 @@ const BEFORE_END: u64 = 4;
 /// Sizes are near an example that are at most 2 to the power of this away.
 const NEAR: u32 = 7;
 
+/// By how much sizes that grow are larger in calls to come: with others, kernels for multiples of a number are not for all of them.
+const NEXT: [u64; 4] = [1, 2, 3, 5];
+
 /// Of so many sizes that no guard fixes, all sets are tried for one that moves.
 const MOST_TOGETHER: usize = 6;
 
@@ -99,9 +102,21 @@ impl Coverage {
         let symbols: Vec<u64> = values.into_values().collect();
         self.region.has(&symbols)
     }
-}
 
-impl Coverage {
+    /// Why inputs of these dimensions are not among them, as far as guards say it.
+    pub fn why_not<'a>(&self, shapes: impl Iterator<Item = &'a [u64]>) -> Option<String> {
+        let mut values: BTreeMap<usize, u64> = BTreeMap::new();
+        for (own, size) in self.inputs.iter().zip(shapes).flat_map(|(own, dims)| own.iter().zip(dims)) {
+            match own {
+                Dimension::Symbol(symbol) => drop(values.insert(*symbol, *size)),
+                Dimension::Size(known) if known != size => {
+                    return Some(format!("the size {size} is {known}"));
+                }
+                Dimension::Size(_) => {}
+            }
+        }
+        self.region.why_not(&values.into_values().collect::<Vec<u64>>())
+    }
     /// Whether sizes near those of an example are among them: guards may leave nothing but the example.
     fn has_others(&self, example: &[Vec<u64>]) -> bool {
         let count = self.region.symbols().len();
@@ -131,6 +146,18 @@ impl Coverage {
             _ => has(&|i| free.contains(&i)) || free.iter().any(|symbol| has(&|i| i == *symbol)),
         }
     }
+}
+
+/// Whether inputs of these dimensions are not among the sizes of [`CompileError::OtherSizes`]: what failed then fails for them too.
+pub fn refuses(region: &Region, inputs: &[Signature], shapes: &[Vec<u64>]) -> bool {
+    let size = |name: &String| {
+        let axes = inputs.iter().zip(shapes).flat_map(|(input, dims)| {
+            dims.iter().enumerate().map(move |(axis, size)| (open_name(input, axis), *size))
+        });
+        axes.into_iter().find(|(own, _)| own == name).map(|(_, size)| size)
+    };
+    let values: Option<Vec<u64>> = region.symbols().iter().map(size).collect();
+    values.is_some_and(|values| !region.has(&values))
 }
 
 /// The bound of a dimension that may have other sizes than this one; none where the model fixes it. What is as large as a bound
@@ -189,7 +216,7 @@ fn far(size: u64) -> (u64, u64) {
 /// among those that share a plan. None where the sizes themselves will do.
 pub fn grown(inputs: &[Signature], shapes: &[Vec<u64>], growing: &BTreeSet<String>) -> Option<Vec<Vec<u64>>> {
     let sizes = |(input, dims): (&Signature, &Vec<u64>)| -> Vec<u64> {
-        let own = dims.iter().enumerate().filter(|(axis, _)| growing.contains(&open_name(input, *axis)));
+        let own = dims.iter().enumerate().filter(move |(axis, _)| growing.contains(&open_name(input, *axis)));
         own.map(|(_, size)| *size).collect()
     };
     let all: Vec<u64> = inputs.iter().zip(shapes).flat_map(sizes).collect();
@@ -205,6 +232,30 @@ pub fn grown(inputs: &[Signature], shapes: &[Vec<u64>], growing: &BTreeSet<Strin
         dims.iter().enumerate().map(size).collect()
     };
     Some(inputs.iter().zip(shapes).map(one).collect())
+}
+
+/// Sizes of inputs that calls behind one with these will have, where those of the dimensions `growing` go on: the next few, and the last
+/// of those that share a plan.
+pub fn likely(inputs: &[Signature], shapes: &[Vec<u64>], growing: &BTreeSet<String>) -> Vec<Vec<Vec<u64>>> {
+    let all = inputs.iter().zip(shapes).flat_map(|(input, dims)| {
+        dims.iter().enumerate().filter(move |(axis, _)| growing.contains(&open_name(input, *axis)))
+    });
+    let (least, most) =
+        all.fold((u64::MAX, 0), |(least, most), (_, size)| (least.min(*size), most.max(*size)));
+    let (_, end) = far(least.max(1).saturating_add(1));
+    let Some(room) = end.checked_sub(most.saturating_add(1)).filter(|_| least <= most) else {
+        return Vec::new();
+    };
+    let after = |more: u64| {
+        let one = |(input, dims): (&Signature, &Vec<u64>)| {
+            let size = |(axis, size): (usize, &u64)| {
+                if growing.contains(&open_name(input, axis)) { size + more } else { *size }
+            };
+            dims.iter().enumerate().map(size).collect()
+        };
+        inputs.iter().zip(shapes).map(one).collect()
+    };
+    NEXT.into_iter().filter(|more| *more < room).chain([room]).map(after).collect()
 }
 
 /// The bindings with every dimension open that `varies` and that the model does not fix, within its bound and the sizes that
@@ -263,7 +314,8 @@ impl Model {
     /// its operators fix every size, or inputs of the dimensions `wanted` are not among them.
     ///
     /// # Errors
-    /// As [`Model::function`], and those of planning.
+    /// As [`Model::function`], and those of planning. [`CompileError::OtherSizes`] where it cannot be for what [`Bindings::holds`] names
+    /// first: that ends the work as soon as it is known.
     pub fn open_version(
         &self,
         name: &str,
@@ -310,7 +362,11 @@ impl Cover<'_> {
         // The last are the largest, for which it matters most which kernels are chosen.
         while let Some(example) = left.pop() {
             let bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
-            let (graph, own_half) = self.graph(&bindings)?;
+            let (graph, own_half) = match self.graph(&bindings) {
+                // Not all that is done with one size is done with many.
+                Err(error) if error.is_unsupported() => return Ok(None),
+                made => made?,
+            };
             let coverage = Coverage::of(&graph);
             left.retain(|other| !coverage.has(shapes[*other].iter().map(Vec::as_slice)));
             graphs.push(graph);

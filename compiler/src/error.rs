@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use halite_sizes::Region;
+
 use crate::{SourceLocation, Stage};
 
 /// Most operators that a message lists.
@@ -45,6 +47,16 @@ pub enum CompileError {
         what: String,
         /// The inputs of the function that it depends on; empty when it comes out of a loop or branch.
         inputs: Vec<String>,
+    },
+    /// What is made does not hold for all sizes that were asked for together.
+    #[error("{location}: this holds where {guard}, which is not so for other sizes that were asked for")]
+    OtherSizes {
+        /// Where.
+        location: SourceLocation,
+        /// What has to be so.
+        guard: String,
+        /// The sizes for which it held until there.
+        region: Box<Region>,
     },
     /// Sizes or other choices that the caller has to make are missing or wrong.
     #[error("{0}")]
@@ -187,8 +199,11 @@ fn depends(inputs: &[String]) -> String {
     }
 }
 
-/// Fails where something needed a size as a number that only data decide.
+/// Fails where something needed a size as a number that only data decide, or holds only for other sizes than those asked for.
 pub(crate) fn unpinned(location: &SourceLocation) -> Result<(), CompileError> {
+    if let Some((guard, region)) = halite_sizes::noted_at(location) {
+        return Err(CompileError::OtherSizes { location: location.clone(), guard, region: Box::new(region) });
+    }
     match halite_sizes::take_pinned() {
         None => Ok(()),
         Some(symbol) => Err(CompileError::unsupported(

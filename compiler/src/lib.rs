@@ -35,9 +35,10 @@ mod weights;
 
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use cover::{Coverage, Steps, can_be_open, grown, opened};
+pub use cover::{Coverage, Steps, can_be_open, grown, likely, opened, refuses};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;
+pub use halite_sizes::Region;
 pub use location::SourceLocation;
 pub use model::Model;
 pub use options::{BASELINE, CompileOptions};

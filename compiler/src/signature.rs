@@ -94,6 +94,8 @@ pub struct Bindings {
     pub open: BTreeMap<String, (u64, u64)>,
     /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
     pub states: BTreeMap<String, String>,
+    /// Dimensions of inputs that what is made has to hold for beside the example, the first, or should, the others: where sizes are open.
+    pub holds: Vec<Vec<Vec<u64>>>,
     /// Seed of the random numbers of operators that have none of their own.
     pub seed: u64,
 }
@@ -141,6 +143,10 @@ impl Bindings {
                 dims.iter().enumerate().map(|(axis, size)| one(input, axis, *size)).collect()
             })
             .collect();
+        let size = |shapes: &[Vec<u64>], (input, axis): (usize, usize)| shapes.get(input)?.get(axis).copied();
+        let values = |shapes: &Vec<Vec<u64>>| symbols.iter().map(|place| size(shapes, *place)).collect();
+        let holds: Option<Vec<Vec<u64>>> = self.holds.iter().map(values).collect();
+        trace.hold(&holds.unwrap_or_default());
         (!symbols.is_empty()).then_some(OpenShapes { trace, symbols, shapes: open })
     }
 

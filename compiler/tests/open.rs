@@ -47,3 +47,34 @@ fn an_encoder_has_few_versions_for_many_lengths() {
         compile(&program, &options, &control).unwrap();
     }
 }
+
+#[test]
+fn what_cannot_be_for_the_sizes_wanted_ends_early_and_says_where() {
+    let model = model();
+    let inputs = model.inputs("main").unwrap();
+    let bindings = |length: u64, wanted: u64| {
+        let given = &lengths(length)[length as usize - 1];
+        let varies = |name: &str| (name == "length").then_some((2, 1 << 20));
+        let mut open =
+            halite_compiler::opened(given, &inputs, &varies, halite_compiler::Steps::None).unwrap();
+        open.holds = vec![vec![vec![1, wanted, 16]]];
+        open
+    };
+    let options = CompileOptions::for_targets(&[Target::parse("cpu-llvmpipe-linux").unwrap()]);
+    let made = |length, wanted| {
+        let wanted_shape = [vec![1, wanted, 16]];
+        let bindings = bindings(length, wanted);
+        model.open_version("main", (&bindings, &wanted_shape), Precision::Model, &options, &Control::new())
+    };
+    let (_, coverage) = made(10, 5).unwrap().unwrap();
+    assert!(coverage.has([&[1, 5, 16][..]].into_iter()));
+    let why = coverage.why_not([&[1, 40, 16][..]].into_iter()).unwrap();
+    assert!(why.contains("length"), "{why}");
+    let Err(halite_compiler::CompileError::OtherSizes { location, guard, region }) = made(10, 40) else {
+        panic!("10 and 40 share no plan")
+    };
+    // The first node says it: nothing is planned in vain.
+    assert!(guard.contains("length") && !location.to_string().is_empty(), "{location}: {guard}");
+    let refuses = |length| halite_compiler::refuses(&region, &inputs, &[vec![1, length, 16]]);
+    assert!(refuses(40) && !refuses(11));
+}

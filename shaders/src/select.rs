@@ -1,7 +1,7 @@
 //! The choice of a variant: what cannot run is out, what was measured orders the rest, and each place has a reason.
 
 use halite_ops::Operation;
-use halite_sizes::Size;
+use halite_sizes::{Aside, Size};
 use halite_targets::Capabilities;
 
 use crate::{Nearness, Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
@@ -59,30 +59,56 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         }
     };
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
-    let all = |stays_open: bool| -> Vec<(bool, u32, u32, Candidate)> {
+    // What only the others need of sizes does not bind the one that is used.
+    let all = |stays_open: bool| -> Vec<Judged> {
         let judged = variants_of(operation.name()).map(|variant| {
             let (class, position, why) = place(variant);
-            let verdict = judge(variant, operation, target, why, stays_open);
+            let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, stays_open));
             let out = matches!(verdict, Verdict::RuledOut(_));
-            (out, class, position, Candidate { variant, verdict })
+            Judged {
+                lost: (out, aside.lost()),
+                class,
+                position,
+                candidate: Candidate { variant, verdict },
+                aside,
+            }
         });
         judged.collect()
     };
     let mut candidates = all(is_open(operation));
-    if is_open(operation) && candidates.iter().all(|(out, ..)| *out) {
+    if is_open(operation) && candidates.iter().all(|judged| judged.lost.0) {
         candidates = all(false);
     }
-    candidates.sort_by_key(|(out, class, position, c)| {
-        (*out, *class, *position, c.variant.order, c.variant.name.clone())
+    // Each size for which the fastest kernel does not do, of those that are known to come, would need a plan of its own.
+    candidates.sort_by_key(|one| {
+        let variant = one.candidate.variant;
+        (one.lost, one.class, one.position, variant.order, variant.name.clone())
     });
     let shares_place = |variant: &Variant| {
         row.and_then(|(row, _)| row.place(&variant.name)).is_some_and(|(_, shares)| shares)
     };
-    estimated_first(&mut candidates, operation, target, |class, variant| {
-        class == MEASURED && shares_place(variant)
-    });
-    estimated_first(&mut candidates, operation, target, |class, _| class != MEASURED);
-    candidates.into_iter().map(|(.., candidate)| candidate).collect()
+    for equal in candidates.chunk_by_mut(|a, b| a.lost == b.lost) {
+        estimated_first(equal, operation, target, |class, variant| {
+            class == MEASURED && shares_place(variant)
+        });
+        estimated_first(equal, operation, target, |class, _| class != MEASURED);
+    }
+    if let Some(first) = candidates.first() {
+        first.aside.keep();
+    }
+    candidates.into_iter().map(|judged| judged.candidate).collect()
+}
+
+/// A variant with what its place depends on.
+#[derive(Clone)]
+struct Judged {
+    /// Whether it cannot run, and how many of the sizes that it should be for it is not for.
+    lost: (bool, usize),
+    class: u32,
+    position: u32,
+    candidate: Candidate,
+    /// What it needs of sizes.
+    aside: Aside,
 }
 
 /// Whether a tensor has sizes that are no numbers.
@@ -112,7 +138,7 @@ fn judge(
 
 /// Orders those that were not measured and whose time can be estimated by it, in the places that they have together.
 fn estimated_first(
-    candidates: &mut [(bool, u32, u32, Candidate)],
+    candidates: &mut [Judged],
     operation: &Operation,
     target: &Capabilities,
     is_open: impl Fn(u32, &Variant) -> bool,
@@ -120,8 +146,8 @@ fn estimated_first(
     let mut places = Vec::new();
     let mut estimated = Vec::new();
     for (place, entry) in candidates.iter().enumerate() {
-        let (_, class, _, candidate) = entry;
-        if !is_open(*class, candidate.variant) {
+        let candidate = &entry.candidate;
+        if !is_open(entry.class, candidate.variant) {
             continue;
         }
         let time = candidate.plan().and_then(|plan| estimate(operation, candidate.variant, plan, target));
@@ -132,8 +158,8 @@ fn estimated_first(
     }
     estimated.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (place, (time, mut entry)) in places.into_iter().zip(estimated) {
-        if let Verdict::Runs { why, .. } = &mut entry.3.verdict {
-            *why = format!("estimated at {time:.1} µs; {}", entry.3.variant.note);
+        if let Verdict::Runs { why, .. } = &mut entry.candidate.verdict {
+            *why = format!("estimated at {time:.1} µs; {}", entry.candidate.variant.note);
         }
         candidates[place] = entry;
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::{
+    aside::Undo,
     poly::{Atom, AtomId, Poly, Term, ceil_log2, pow2},
     range::Range,
-    region::{Guard, Rule},
+    region::{Guard, Region, Rule},
 };
 
 /// Most terms of a polynomial; one that would have more is fixed.
@@ -21,6 +22,8 @@ struct Known {
     value: i64,
     /// What guards say of it; what follows from its parts is computed when it is asked for.
     range: Range,
+    /// Its values for the sizes of [`Arena::others`].
+    others: Vec<i64>,
     /// Whether a symbol that data decide is in it.
     is_data: bool,
 }
@@ -35,6 +38,9 @@ pub(crate) struct Promise {
 
 /// A condition with a constant from here on is one that keeps sizes from becoming too large.
 const LIMIT: i64 = 1 << 24;
+
+/// What counts more than all that results should hold for: that they do not hold for what they have to.
+const LOST: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
@@ -58,6 +64,14 @@ pub(crate) struct Arena {
     /// Whether sizes that callers decide are to stay open; and whether one would have been fixed since that was asked for.
     pub(crate) stays_open: bool,
     pub(crate) would_fix: bool,
+    /// Values of symbols for which the results have to hold too, the first, or should, the others.
+    others: Vec<Vec<i64>>,
+    /// The first guard that the first of those does not keep, or that leaves nothing but one size.
+    pub(crate) failed: Option<Guard>,
+    /// Up to which guard each place made them.
+    pub(crate) places: Vec<(usize, String)>,
+    /// How to take back what is noted now, where that may be asked for.
+    pub(crate) undo: Option<Vec<Undo>>,
 }
 
 impl Arena {
@@ -144,6 +158,12 @@ impl Arena {
         String::new()
     }
 
+    /// The sizes that the results are for.
+    pub(crate) fn region(&self) -> Region {
+        let atoms = self.atoms().cloned().collect();
+        Region::new(self.symbols.clone(), atoms, self.guards.clone(), self.places.clone())
+    }
+
     pub(crate) fn atoms(&self) -> impl Iterator<Item = &Atom> {
         self.atoms.iter().map(|known| &known.atom)
     }
@@ -178,8 +198,43 @@ impl Arena {
             Atom::Symbol(index) => self.is_data[*index as usize],
             atom => atom.parts().any(|part| self.of_data(part)),
         };
-        self.atoms.push(Known { atom, value, range: Range::ALL, is_data });
+        let others = self.others.iter().enumerate().map(|(which, values)| self.other(&atom, which, values));
+        let others = others.collect();
+        self.atoms.push(Known { atom, value, range: Range::ALL, others, is_data });
         id
+    }
+
+    /// Sizes for which the results have to hold too, the first, or should: values of the symbols so far.
+    pub(crate) fn hold(&mut self, others: Vec<Vec<i64>>) {
+        for index in 0..self.atoms.len() {
+            let atom = self.atoms[index].atom.clone();
+            let values = others.iter().enumerate();
+            self.atoms[index].others =
+                values.map(|(which, values)| self.other(&atom, which, values)).collect();
+        }
+        self.others = others;
+        self.failed = self.guards.iter().find(|guard| !self.is_kept(guard, 0)).cloned();
+    }
+
+    /// The value of an atom for one of the other sizes. Those have no number for what data decide, of which no guard is.
+    fn other(&self, atom: &Atom, which: usize, symbols: &[i64]) -> i64 {
+        let symbol = |index: u32| symbols.get(index as usize).copied().unwrap_or(0);
+        atom.evaluate(symbol, |poly| poly.evaluate(|id| self.atoms[id.0 as usize].others[which]))
+    }
+
+    /// Whether one of the other sizes, if there are so many, keeps a guard.
+    fn is_kept(&self, guard: &Guard, which: usize) -> bool {
+        which >= self.others.len()
+            || guard.rule.is_kept(guard.poly.evaluate(|id| self.atoms[id.0 as usize].others[which]))
+    }
+
+    /// How many of the other sizes do not keep all of some guards; many more if the first is among them.
+    pub(crate) fn count_lost(&self, guards: &[Guard]) -> usize {
+        let keeps = |which: usize| guards.iter().all(|guard| self.is_kept(guard, which));
+        (0..self.others.len())
+            .filter(|which| !keeps(*which))
+            .map(|which| if which == 0 { LOST } else { 1 })
+            .sum()
     }
 
     /// The polynomial that is an atom; the number that it is by what is known; None if there are too many atoms.
@@ -324,8 +379,11 @@ impl Arena {
             Rule::Zero => self.learn(&poly, 0),
             Rule::NotZero => {
                 let negated = poly.scaled(-1);
-                self.not_zero.insert(poly.clone(), ());
-                self.not_zero.extend(negated.map(|poly| (poly, ())));
+                for poly in [Some(poly.clone()), negated].into_iter().flatten() {
+                    if let (None, Some(undo)) = (self.not_zero.insert(poly.clone(), ()), &mut self.undo) {
+                        undo.push(Undo::NotZero(poly));
+                    }
+                }
                 // At an end of what it can be, there is one less.
                 let range = self.range(&poly);
                 if range.low == 0 {
@@ -334,7 +392,35 @@ impl Arena {
                 }
             }
         }
-        self.guards.push(Guard { poly, rule });
+        let guard = Guard { poly, rule };
+        self.guards.push(guard.clone());
+        let is_looked_at = self.undo.is_none() && self.failed.is_none() && !self.others.is_empty();
+        if is_looked_at && (!self.is_kept(&guard, 0) || self.is_for_one()) {
+            self.failed = Some(guard);
+        }
+    }
+
+    /// Whether guards fix every size that callers decide.
+    fn is_for_one(&self) -> bool {
+        let is_fixed = |index: u32| {
+            let id = self.atom_ids.get(&Atom::Symbol(index)).copied();
+            let is_one = |range: Range| range.low == range.high;
+            id.is_none_or(|id| self.is_data[index as usize] || is_one(self.atom_range(id)))
+        };
+        (0..self.symbols.len() as u32).all(is_fixed)
+    }
+
+    /// Takes back what was noted of sizes that callers decide.
+    pub(crate) fn take_back(&mut self, notes: Vec<Undo>, guards: usize) {
+        for note in notes.into_iter().rev() {
+            match note {
+                Undo::Bound(terms, Some(range)) => drop(self.bounds.insert(terms, range)),
+                Undo::Bound(terms, None) => drop(self.bounds.remove(&terms)),
+                Undo::Range(atom, range) => self.atoms[atom.0 as usize].range = range,
+                Undo::NotZero(poly) => drop(self.not_zero.remove(&poly)),
+            }
+        }
+        self.guards.truncate(guards);
     }
 
     /// The polynomial is from 0 to `most`.
@@ -346,8 +432,11 @@ impl Arena {
         for (terms, bound) in
             [Some((poly.terms.clone(), bound)), minus.map(|t| (t, negated))].into_iter().flatten()
         {
-            let known = self.bounds.entry(terms).or_insert(Range::ALL);
-            *known = known.and(bound);
+            let known = self.bounds.get(&terms).copied();
+            if let Some(undo) = &mut self.undo {
+                undo.push(Undo::Bound(terms.clone(), known));
+            }
+            self.bounds.insert(terms, known.unwrap_or(Range::ALL).and(bound));
         }
         if let [Term { factor, atoms }] = &poly.terms[..]
             && let [atom] = atoms[..]
@@ -360,6 +449,9 @@ impl Arena {
             } else {
                 Range { low: ceil(high.saturating_neg()), high: floor(low.saturating_neg()) }
             };
+            if let Some(undo) = &mut self.undo {
+                undo.push(Undo::Range(atom, *known));
+            }
             *known = known.and(bound);
         }
     }

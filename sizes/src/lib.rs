@@ -9,6 +9,8 @@
 //! one run with example values makes (grids, push constants, bytes) holds for all values that keep the guards.
 //!
 //! * [`Size::exact`] gives a plain number, and fixes what the size depends on: always right, for as many sizes as one.
+//! * [`aside`] does work whose guards count only if its result is chosen; [`Trace::hold`] names sizes that the results have to hold for,
+//!   and [`noted_at`] tells the guard that fails for them.
 //! * [`Written`] compares what sizes are in as it is written, for tables; [`is_open`] tells whether any of them is open.
 //! * [`Size::value`] gives the example's number and notes nothing: for estimates and orders in which every answer is right.
 //!
@@ -25,6 +27,7 @@
 
 mod arena;
 mod arithmetic;
+mod aside;
 mod compare;
 mod current;
 mod poly;
@@ -36,7 +39,8 @@ mod tests;
 mod trace;
 mod written;
 
-pub use current::{for_all_data, take_pinned, without_fixing};
+pub use aside::{Aside, aside, is_worth};
+pub use current::{for_all_data, noted_at, take_pinned, without_fixing};
 pub use poly::{Atom, AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;

@@ -187,3 +187,53 @@ fn ones_of_data_repeat_by_a_stride_of_nothing() {
         assert_eq!(factor, i64::from(value > 1), "{value}");
     }
 }
+
+#[test]
+fn work_aside_binds_only_what_is_kept() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let n = trace.symbol("n", 16, 1, 4096);
+    let before = trace.guards().len();
+    let ((), fours) = aside(|| assert!(n.is_multiple_of(4) && n > 8 && n != 100));
+    let (is_small, small) = aside(|| n < 20);
+    assert!(is_small);
+    assert_eq!(trace.guards().len(), before);
+    // Nothing that was learned is left: what is asked for again is noted again.
+    let (_, again) = aside(|| (n < 20, n * 2 < 40));
+    assert!(trace.region().has(&[33]) && fours.lost() + small.lost() + again.lost() == 0);
+    small.keep();
+    assert!(!trace.region().has(&[20]) && trace.region().has(&[19]));
+    let now = trace.guards().len();
+    assert!(n < 20 && n < 50 && trace.guards().len() == now);
+    // Work aside within work aside.
+    let (inner, outer) = aside(|| {
+        let (_, inner) = aside(|| n > 10);
+        assert!(n > 4);
+        inner
+    });
+    outer.keep();
+    assert!(trace.region().has(&[5]) && !trace.region().has(&[4]));
+    inner.keep();
+    assert!(!trace.region().has(&[10]));
+}
+
+#[test]
+fn results_that_have_to_hold_for_more_tell_what_fails() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (n, m) = (trace.symbol("n", 256, 2, 1023), trace.symbol("m", 7, 1, 64));
+    trace.hold(&[vec![6, 7], vec![7, 7], vec![1023, 7]]);
+    let lost = |work: &dyn Fn() -> bool| aside(work).1.lost();
+    assert_eq!(lost(&|| n > 5), 0);
+    assert_eq!(lost(&|| n < 1000), 1);
+    assert_eq!(lost(&|| n.div_ceil(4) * 4 == n), lost(&|| n > 500 || n.is_multiple_of(4)));
+    assert!(lost(&|| n > 6) > 3, "the first counts for more than all others");
+    assert!(n < 1000);
+    assert!(noted_at(&"here").is_none());
+    assert!(n * m + 1 > 200);
+    let (guard, region) = noted_at(&"there").unwrap();
+    assert_eq!(guard, "1 n m + -200 >= 0");
+    assert!(!region.has(&[6, 7]) && region.has(&[40, 7]));
+    assert_eq!(region.why_not(&[6, 7]).unwrap(), "there: 1 n m + -200 >= 0");
+    assert_eq!(region.why_not(&[1001, 7]).unwrap(), "here: -1 n + 999 >= 0");
+}

@@ -107,9 +107,15 @@ impl Trace {
         self.arena.lock().atoms().cloned().collect()
     }
 
+    /// Names other values of the symbols: the results have to hold for the first, and should for the others. A guard that the first do
+    /// not keep is told by [`crate::noted_at`]; of what is done aside, [`crate::Aside::lost`] tells it.
+    pub fn hold(&self, others: &[Vec<u64>]) {
+        let number = |size: &u64| i64::try_from(*size).unwrap_or(i64::MAX);
+        self.arena.lock().hold(others.iter().map(|values| values.iter().map(number).collect()).collect());
+    }
+
     /// The sizes that the results are for, as data that needs no trace.
     pub fn region(&self) -> Region {
-        let arena = self.arena.lock();
-        Region::new(arena.symbols.clone(), arena.atoms().cloned().collect(), arena.guards.clone())
+        self.arena.lock().region()
     }
 }

@@ -117,6 +117,13 @@ impl Builder {
         tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
     }
 
+    /// Whether the elements of a tensor are known, whatever the sizes are that are open.
+    pub fn is_fixed(&self, id: TensorId) -> bool {
+        let tensor = self.tensor(id);
+        tensor.constant.is_some()
+            || tensor.values.as_ref().is_some_and(|all| all.iter().all(|one| one.is_constant()))
+    }
+
     /// The elements of an integer or boolean tensor, if they are known.
     pub fn ints(&self, id: TensorId) -> Option<Vec<i64>> {
         match self.known(id)? {
@@ -130,7 +137,15 @@ impl Builder {
     /// # Errors
     /// Names the inputs of the function that it depends on: with their values bound, it is known.
     pub fn need_ints(&self, id: TensorId, what: &str) -> Result<Vec<i64>> {
-        self.ints(id).ok_or_else(|| self.needs(id, what))
+        self.ints(id).or_else(|| self.late_ints(id)).ok_or_else(|| self.needs(id, what))
+    }
+
+    /// The elements of an integer or boolean tensor that was left to a device.
+    pub(super) fn late_ints(&self, id: TensorId) -> Option<Vec<i64>> {
+        match self.late(id)? {
+            Values::Int(values) => Some(values),
+            Values::Float(_) => None,
+        }
     }
 
     /// The elements of a tensor that has to be known, as floats; as [`Builder::need_ints`].
@@ -157,6 +172,6 @@ impl Builder {
 
     /// The elements of a tensor as floats, if they are known.
     pub fn floats(&self, id: TensorId) -> Option<Vec<f64>> {
-        self.known(id).map(|values| values.floats())
+        self.known(id).or_else(|| self.late(id)).map(|values| values.floats())
     }
 }

@@ -16,6 +16,7 @@ mod experts;
 mod flat;
 mod gather;
 mod known_values;
+mod late;
 mod linear;
 mod nhwc;
 mod norm;
@@ -112,6 +113,8 @@ pub struct Builder {
     numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
+    /// What was left to devices of what sizes decide.
+    late: HashMap<TensorId, late::Late>,
     /// What floats are made of, for those that make codes of them.
     known: codes::Known,
     /// Recurrent layers, for those that read them.
@@ -273,13 +276,20 @@ impl Builder {
         }
         let is_open =
             outputs.iter().any(|(_, shape)| !shape.is_constant()) || halite_sizes::is_open(&operation);
-        if !is_open && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs)) {
+        let is_left = matches!(&outputs[..], [(element, _)] if self.is_left(inputs, *element));
+        if !is_open
+            && !is_left
+            && let ([(element, shape)], Some(bytes)) = (&outputs[..], self.part(&operation, inputs))
+        {
             return Ok(vec![self.constant("", *element, shape.exact(), bytes)?]);
         }
         if let ([(element, shape)], Some(values)) = (&outputs[..], self.fold_sizes(&operation, inputs)) {
             return Ok(vec![self.computed(*element, shape.exact(), values)?]);
         }
-        if !is_open && let Some(values) = self.fold(&operation, inputs) {
+        if !is_open
+            && !is_left
+            && let Some(values) = self.fold(&operation, inputs)
+        {
             let made = operation.outputs();
             self.folded =
                 made.iter().fold(self.folded, |sum, tensor| sum.saturating_add(tensor.bytes().exact()));
@@ -290,8 +300,12 @@ impl Builder {
             return made.collect();
         }
         let outputs: Vec<_> = outputs.iter().map(|(e, shape)| (*e, shape.sizes().to_vec())).collect();
-        let outputs = &outputs;
-        self.push(NodeOp::Operation(operation), inputs, outputs)
+        let late = is_left.then(|| late::Late::Operation(operation.clone(), inputs.to_vec()));
+        let made = self.push(NodeOp::Operation(operation), inputs, &outputs)?;
+        if let Some(late) = late {
+            self.leave(made[0], late);
+        }
+        Ok(made)
     }
 
     /// An operation with one output.
@@ -365,6 +379,9 @@ impl Builder {
         let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
         if !self.tensor(id).byte_size().agrees(self.tensor(tensor).byte_size()) {
             return Err(self.invalid(format!("{} does not have as many bytes", self.describe(&[tensor, id]))));
+        }
+        if self.late.contains_key(&tensor) && self.element(tensor) == element {
+            self.leave(id, late::Late::View(tensor));
         }
         Ok(id)
     }

@@ -66,7 +66,10 @@ impl Builder {
     pub fn need_sizes(&mut self, id: TensorId, what: &str) -> Result<Vec<Size>> {
         match self.size_values(id) {
             Some(values) => Ok(values),
-            None => self.sizes_of_data(id, what),
+            None => match self.late_ints(id) {
+                Some(values) => Ok(values.into_iter().map(Size::from).collect()),
+                None => self.sizes_of_data(id, what),
+            },
         }
     }
 
@@ -77,6 +80,7 @@ impl Builder {
     pub fn need_sizes_within(&mut self, id: TensorId, what: &str, most: Size) -> Result<Vec<Size>> {
         match self.size_values(id) {
             Some(values) => Ok(values),
+            None if self.late.contains_key(&id) => self.need_sizes(id, what),
             None => self.read(id, what, 0, most.most().clamp(0, super::MOST_SIZE)),
         }
     }
@@ -242,6 +246,11 @@ fn apply(node: &Node, x: &[Size]) -> Option<Size> {
         (Function::Mul, [a, b]) => Some(*a * *b),
         // Division of negative numbers is rounded towards 0, which sizes are not.
         (Function::Div, [a, b]) if positive(*a)? && Size::constant(0).is_below(*b)? => Some(*a / *b),
+        (Function::Mod | Function::Fmod, [a, b]) if positive(*a)? && Size::constant(0).is_below(*b)? => {
+            Some(*a % *b)
+        }
+        // As in Python, what is left has the sign of the divisor.
+        (Function::Mod, [a, b]) if Size::constant(0).is_below(*b)? => Some((*b - -*a % *b) % *b),
         (Function::Min, [a, b]) => Some(Size::min(*a, *b)),
         (Function::Max, [a, b]) => Some(Size::max(*a, *b)),
         (Function::Neg, [a]) => Some(-*a),

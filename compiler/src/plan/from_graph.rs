@@ -130,7 +130,7 @@ impl FlowBuilder<'_> {
             }
             let input = self.storage(StorageClass::Input(index as u32), bytes);
             self.of.insert(port.tensor, input);
-            if !bytes.is_multiple_of(4) {
+            if !halite_sizes::is_worth(|| bytes.is_multiple_of(4)) {
                 let whole = self.local(port.tensor);
                 self.copy(input, whole);
             }

@@ -20,6 +20,8 @@ mod profiling;
 #[cfg(feature = "compiler")]
 mod shared;
 mod states;
+#[cfg(feature = "compiler")]
+mod tries;
 mod untrusted;
 #[cfg(feature = "compiler")]
 mod versions;

@@ -8,7 +8,7 @@ use std::{
 use halite_compiler::Coverage;
 use parking_lot::Mutex;
 
-use super::{ahead::after, versions::Version};
+use super::{ahead::after, tries::Refused, versions::Version};
 use crate::{Result, options::Limits};
 
 /// The first sizes of each function get versions of their own, which are the fastest; others share open ones.
@@ -36,12 +36,14 @@ pub(super) struct OpenVersions {
     state: Mutex<State>,
     making: Mutex<()>,
     most: usize,
+    /// Tries that failed.
+    pub refused: Arc<Refused>,
 }
 
 impl OpenVersions {
     /// Room for so many.
     pub fn new(most: usize) -> Self {
-        OpenVersions { state: Mutex::default(), making: Mutex::default(), most }
+        OpenVersions { state: Mutex::default(), making: Mutex::default(), most, refused: Arc::default() }
     }
 
     /// The version of a function for inputs of these shapes, made by `make` if there is none; `None` where they get a version of
@@ -68,6 +70,7 @@ impl OpenVersions {
         if let Some(version) = self.find(place, shapes) {
             return Ok(Some(version));
         }
+        self.tell(place, shapes);
         match make()? {
             Some((version, coverage)) if coverage.has(shapes.iter().map(Vec::as_slice)) => {
                 let version = Arc::new(version);
@@ -139,6 +142,22 @@ impl OpenVersions {
             state.own.insert(key);
         }
         first
+    }
+
+    /// Says why another version is made.
+    fn tell(&self, place: usize, shapes: &[Vec<u64>]) {
+        if !log::log_enabled!(log::Level::Info) {
+            return;
+        }
+        let state = self.state.lock();
+        let own = state.made.iter().filter(|(own, ..)| *own == place);
+        let why = |(_, coverage, _): &(usize, Coverage, Arc<Version>)| {
+            coverage
+                .why_not(shapes.iter().map(Vec::as_slice))
+                .unwrap_or_else(|| "others are the same".to_owned())
+        };
+        let reasons: Vec<String> = own.map(why).collect();
+        log::info!("a version for inputs of {shapes:?}; not those that are there: [{}]", reasons.join("; "));
     }
 
     fn find(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Arc<Version>> {

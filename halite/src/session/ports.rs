@@ -50,7 +50,14 @@ impl Ports {
             let others = dims.filter(|(_, (own, after))| own != after && !matches!(own, Dim::Known(_)));
             names.extend(others.map(|(axis, _)| open_name(&input, axis)));
         }
-        names
+        // Exporters may give all dimensions of outputs names of their own: sizes that other inputs have too, as a batch, do not grow.
+        let is_state = |input: &Signature| states.iter().any(|(own, _)| *own == input.name);
+        let others = self.inputs.iter().filter(|input| !is_state(input));
+        let shared: BTreeSet<String> = others
+            .flat_map(|input| (0..input.dims.as_ref().map_or(0, Vec::len)).map(|axis| open_name(input, axis)))
+            .collect();
+        let own: BTreeSet<String> = names.difference(&shared).cloned().collect();
+        if own.is_empty() { names } else { own }
     }
 
     /// What callers are told.

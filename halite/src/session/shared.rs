@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use halite_cache::Digest;
-use halite_compiler::{self as compiler, Coverage, Steps, signature::Bindings};
+use halite_compiler::{self as compiler, Coverage, Steps};
 
 use super::{
     ahead::{Shapes, after},
     growth::growing,
-    model::{ModelProgram, OpenModel, shape_of},
+    model::{ModelProgram, shape_of},
+    tries::OpenWork,
     versions::Version,
 };
 use crate::{
@@ -118,61 +119,25 @@ impl ModelProgram {
         let unbounded = |_: &str| Some((0, MOST_SIZE));
         let examples =
             compiler::grown(&function.inputs, shapes, &growing).into_iter().chain([shapes.to_vec()]);
+        let mut holds = vec![shapes.to_vec()];
+        holds.extend(compiler::likely(&function.inputs, shapes, &growing));
         let open = |example: Shapes| {
-            let bindings = self.bindings_of(function, example.into_iter().map(Some))?;
-            compiler::opened(&bindings, &function.inputs, &unbounded, Steps::Grow(&growing))
-                .map_err(compile::error)
+            let bindings = self.bindings_of(function, example.iter().cloned().map(Some))?;
+            let made = compiler::opened(&bindings, &function.inputs, &unbounded, Steps::Grow(&growing));
+            let mut made = made.map_err(compile::error)?;
+            made.holds.clone_from(&holds);
+            Ok((example, made))
         };
         Ok(Some(OpenWork {
             model,
             name: self.name.clone(),
             function: function.name.clone(),
+            inputs: function.inputs.clone(),
+            refused: (place, self.open.refused.clone()),
             examples: examples.map(open).collect::<Result<_>>()?,
             wanted: shapes.to_vec(),
             precision: self.precision().into(),
             options: self.compile_options(),
         }))
-    }
-}
-
-/// The compilation of a version with open sizes, which any thread can do: no device is in it.
-struct OpenWork {
-    model: Arc<OpenModel>,
-    name: String,
-    function: String,
-    /// Sizes to choose kernels for, the best first; not each gives a version that holds for the sizes wanted.
-    examples: Vec<Bindings>,
-    wanted: Shapes,
-    precision: compiler::Precision,
-    options: compiler::CompileOptions,
-}
-
-impl OpenWork {
-    /// `None` where the model cannot be had so.
-    fn run(self, limits: &Limits) -> Result<Option<Kept>> {
-        let control = compile::control(limits);
-        let make = |example: &Bindings| {
-            let sizes = (example, &self.wanted[..]);
-            let model = &self.model.model;
-            model.open_version(&self.function, sizes, self.precision, &self.options, &control).transpose()
-        };
-        let (last, others) =
-            self.examples.split_last().expect("the sizes of the call are among the examples");
-        // Larger sizes than those of the call may be more than the model is for.
-        let made =
-            others.iter().find_map(|example| make(example).filter(Result::is_ok)).or_else(|| make(last));
-        limits.check("compiling for many sizes")?;
-        let (compiled, coverage) = match made {
-            Some(Ok(found)) => found,
-            None => return Ok(None),
-            // Not all that a model does with one size it can do with many: a version for these sizes is made next, or says what is wrong.
-            Some(Err(error)) => {
-                log::info!("'{}' has no version for many sizes: {error}", self.name);
-                return Ok(None);
-            }
-        };
-        let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
-        let module = compiled.module.to_vec().into();
-        Ok(Some(Kept { module, parameters, bound: Vec::new(), coverage: Some(coverage) }))
     }
 }

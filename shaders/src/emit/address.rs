@@ -44,7 +44,7 @@ impl KernelBuilder<'_> {
     /// The number of the first of four elements, held below the number of elements: where rows are whole, four that begin
     /// behind the end are not stored, but must not be read from there either.
     fn held(&mut self, base: Id) -> Id {
-        if self.quads == 1 || !self.has_tail() {
+        if self.quads == 1 || !self.has_tail {
             return base;
         }
         let four = self.lanes.word(4);

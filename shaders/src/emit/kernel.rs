@@ -8,7 +8,7 @@ use halite_ops::{
     DType,
     expression::{Expression, Type},
 };
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
 
 use halite_spirv::Id;
@@ -78,6 +78,7 @@ pub(crate) fn emit(
         dtypes,
         numbers: numbers_in_code,
         quads: grid.quads,
+        has_tail: !is_worth(|| layout.elements.is_multiple_of(LANES * grid.quads)),
     };
     kernel.declare(expression);
     kernel.body(id, expression, types)?;
@@ -160,14 +161,11 @@ pub(crate) struct KernelBuilder<'a> {
     pub(crate) numbers: Vec<Id>,
     /// Times four elements of an invocation.
     pub(crate) quads: u32,
+    /// Whether the elements of the last invocation may be fewer.
+    pub(crate) has_tail: bool,
 }
 
 impl KernelBuilder<'_> {
-    /// Whether the elements of the last invocation may be fewer.
-    pub(crate) fn has_tail(&self) -> bool {
-        !self.layout.elements.is_multiple_of(LANES * self.quads)
-    }
-
     /// Words of a tensor that lies as the outputs, for an invocation.
     fn words(&self, dtype: DType) -> u32 {
         words_of(dtype) * self.quads
@@ -179,7 +177,7 @@ impl KernelBuilder<'_> {
     }
 
     fn declare(&mut self, expression: &Expression) {
-        let tail = self.has_tail();
+        let tail = self.has_tail;
         let wide = |dtype: DType| {
             let width = self.width(dtype);
             if tail && width > 1 { vec![width, 1] } else { vec![width] }
@@ -208,7 +206,7 @@ impl KernelBuilder<'_> {
         let invocations = self.lanes.scalar(Op::ShiftRightLogical, &[up, shift]);
         let inside = self.lanes.test(Op::ULessThan, own, invocations);
         let branch = self.lanes.asm.begin_if(inside);
-        let full = self.has_tail().then(|| {
+        let full = self.has_tail.then(|| {
             let whole = self.lanes.scalar(Op::ShiftRightLogical, &[elements, shift]);
             self.lanes.test(Op::ULessThan, own, whole)
         });

@@ -80,7 +80,8 @@ impl Layout {
             // One element, which is not the first of its tensor: what is found by coordinates has a dimension.
             runs.push((1.into(), vec![0.into(); inputs]));
         }
-        let whole_rows = runs.last().is_some_and(|(size, _)| size.is_multiple_of(4));
+        let whole_rows =
+            runs.last().is_some_and(|(size, _)| halite_sizes::is_worth(|| size.is_multiple_of(4)));
         let access = |(input, (_, offset)): (usize, &(Vec<Size>, Size))| {
             let strides = runs.iter().map(|(_, strides)| strides[input]).collect();
             access(Walk { strides, offset: *offset }, &runs, whole_rows, op.strides_of(input).is_some())

@@ -78,7 +78,7 @@ fn shape(op: &MatMul) -> Result<[Size; 4], Unfit> {
 
 /// Whether rows of a length are whole quads, as kernels take it.
 fn quads(length: Size) -> u32 {
-    length.is_multiple_of(4).into()
+    halite_sizes::is_worth(|| length.is_multiple_of(4)).into()
 }
 
 /// What is added to sums, where it lies, and the function of results: two constants and two bindings. What is not there has

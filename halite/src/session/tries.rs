@@ -1,0 +1,107 @@
+//! Tries for versions that many sizes share: the compilation, and what is remembered of those that failed.
+
+use std::sync::Arc;
+
+use halite_compiler::{
+    self as compiler, CompileError, Coverage, Region,
+    signature::{Bindings, Signature},
+};
+use parking_lot::Mutex;
+
+use super::{ahead::Shapes, model::OpenModel};
+use crate::{Result, compile, kept::Kept, options::Limits};
+
+/// Most tries that are remembered.
+const MOST: usize = 256;
+
+/// A try that failed: for a function, with an example, where the sizes wanted are not in a region.
+struct Refusal {
+    place: usize,
+    example: Shapes,
+    region: Region,
+}
+
+/// The tries that failed.
+#[derive(Default)]
+pub(super) struct Refused {
+    all: Mutex<Vec<Refusal>>,
+}
+
+impl Refused {
+    /// Whether a try with an example is known to fail for sizes.
+    fn knows(&self, place: usize, example: &[Vec<u64>], inputs: &[Signature], wanted: &[Vec<u64>]) -> bool {
+        let same = |one: &Refusal| {
+            one.place == place && one.example == example && compiler::refuses(&one.region, inputs, wanted)
+        };
+        self.all.lock().iter().any(same)
+    }
+
+    fn note(&self, refusal: Refusal) {
+        let mut all = self.all.lock();
+        if all.len() == MOST {
+            all.remove(0);
+        }
+        all.push(refusal);
+    }
+}
+
+/// The compilation of a version with open sizes, which any thread can do: no device is in it.
+pub(super) struct OpenWork {
+    pub model: Arc<OpenModel>,
+    pub name: String,
+    pub function: String,
+    pub inputs: Vec<Signature>,
+    /// The function's place, and what is known not to work.
+    pub refused: (usize, Arc<Refused>),
+    /// Sizes to choose kernels for, the best first, and what they mean; not each gives a version that holds for the sizes wanted.
+    pub examples: Vec<(Shapes, Bindings)>,
+    pub wanted: Shapes,
+    pub precision: compiler::Precision,
+    pub options: compiler::CompileOptions,
+}
+
+impl OpenWork {
+    /// `None` where the model cannot be had so.
+    pub fn run(self, limits: &Limits) -> Result<Option<Kept>> {
+        for (example, bindings) in &self.examples {
+            let made = self.make(example, bindings, limits);
+            limits.check("compiling for many sizes")?;
+            if let Some((compiled, coverage)) = made {
+                let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
+                let module = compiled.module.to_vec().into();
+                return Ok(Some(Kept { module, parameters, bound: Vec::new(), coverage: Some(coverage) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One try. Not all that a model does with one size it can do with many, and sizes larger than those of the call may be more than
+    /// it is for: what is wrong is logged, and at last a version for these sizes alone is made, or says it.
+    fn make(
+        &self,
+        example: &[Vec<u64>],
+        bindings: &Bindings,
+        limits: &Limits,
+    ) -> Option<(compiler::Compiled, Coverage)> {
+        let (place, refused) = (self.refused.0, &self.refused.1);
+        if refused.knows(place, example, &self.inputs, &self.wanted) {
+            return None;
+        }
+        let control = compile::control(limits);
+        let (model, sizes) = (&self.model.model, (bindings, &self.wanted[..]));
+        let made = model.open_version(&self.function, sizes, self.precision, &self.options, &control);
+        match made {
+            Ok(made) => made,
+            Err(error) => {
+                log::info!(
+                    "'{}' has no version for many sizes by the example {example:?}: {error}",
+                    self.name
+                );
+                if let CompileError::OtherSizes { region, .. } = error {
+                    refused.note(Refusal { place, example: example.to_vec(), region: *region });
+                }
+                None
+            }
+        }
+    }
+}

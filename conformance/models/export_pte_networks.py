@@ -10,7 +10,7 @@ For each: NETWORK-KIND.pte, its inputs and what PyTorch computes as .npy, and a 
 export is listed in OUT_DIR/failed.txt. Weights are random but seeded. The reference is eager PyTorch; of quantized networks, the
 converted module. The tolerance comes from the network: how far its results move when the inputs move by a millionth part (rounding
 to integers then falls the other way here and there; of networks that read words, when their numbers do), when what lies between
-roundings is computed in doubles, or when it is computed in halves. What exists already is left as it is.
+roundings is computed in doubles, when what lies at the edge between two codes takes the other, or when it is computed in halves. What exists already is left as it is.
 Needs: executorch==1.5.1 torch torchvision torchao transformers.
 """
 import argparse, copy, functools, gc, json, pathlib, random, signal, time, traceback
@@ -84,6 +84,9 @@ def by_torchao(config, which=None, short_scales=False):
     return quantize
 
 
+FOUR_BITS = {"weight_qmin": -8, "weight_qmax": 7}
+
+
 def vulkan_quantizer(**how):
     return calibrated(lambda has_words: VulkanQuantizer().set_global(vulkan_config(**how)))
 
@@ -91,7 +94,9 @@ def vulkan_quantizer(**how):
 def xnnpack_quantizer(**how):
     def make(has_words):
         quantizer, config = XNNPACKQuantizer(), xnnpack_config(**how)
-        return quantizer.set_module_type(nn.Linear, config) if has_words else quantizer.set_global(config)
+        # XNNPACK has convolutions of bytes, not of 4 bits.
+        linear_alone = has_words or how.items() >= FOUR_BITS.items()
+        return quantizer.set_module_type(nn.Linear, config) if linear_alone else quantizer.set_global(config)
 
     return calibrated(make, how.get("is_qat", False))
 
@@ -135,7 +140,6 @@ GROUPS = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
 DYNAMIC_GROUPS = {"weight_dtype": torch.int4, "weight_granularity": PerGroup(32)}
 DYNAMIC_ROWS = {"weight_dtype": torch.int4, "weight_granularity": PerAxis(0)}
 DYNAMIC_BYTES = {"weight_dtype": torch.int8, "weight_granularity": PerAxis(0)}
-FOUR_BITS = {"weight_qmin": -8, "weight_qmax": 7}
 TABLES = {"weight_dtype": torch.int4, "granularity": PerGroup(32)}
 
 # Partitioner, quantizer, the type of the module and whether the back end computes in halves.
@@ -190,8 +194,12 @@ KINDS = {
 }
 
 # The part of the largest number by which results may differ at least. Dynamic numbers of PyTorch's quantizer have one scale for the
-# tensor; XNNPACK's have one for each row, and of some layers Vulkan's exporter leaves the rounding out.
-LEAST = {"xnn_d8": 3e-2, "xnn_d8t": 3e-2, "xnn_d8qat": 3e-2, "xnn_d8tqat": 3e-2, "mixed_d8": 3e-2, "xnn_d4": 3e-2, "vk_d8": 1e-2, "vk_d4": 1e-2}
+# tensor; XNNPACK's have one for each row.
+LEAST = {"xnn_d8": 3e-2, "xnn_d8t": 3e-2, "xnn_d8qat": 3e-2, "xnn_d8tqat": 3e-2, "mixed_d8": 3e-2, "xnn_d4": 3e-2}
+
+
+# Of some layers Vulkan's exporter leaves the rounding of rows out: what weights alone give belongs to the bound.
+WEIGHTS_ALONE = {"vk_d8": "vk_w8", "vk_d4": "vk_w4"}
 
 
 def made(name):
@@ -251,6 +259,20 @@ class InDoubles(TorchDispatchMode):
         return tree_map(lambda x: turned(x, torch.float64, torch.float32), function(*tree_map(up, args), **tree_map(up, kwargs)))
 
 
+class BesideTies(TorchDispatchMode):
+    """What is rounded to codes is first moved by eight roundings of floats: codes that lie between two, as near as another order of a
+    sum is, fall the other way. `way` is 1 or -1."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.namespace == "quantized_decomposed" and function._opname.startswith("quantize_per") and args[0].numel():
+            args = (args[0] + self.way * 2.0**-20 * args[0].abs().amax(-1, keepdim=True), *args[1:])
+        return function(*args, **(kwargs or {}))
+
+
 def distance(a, b):
     return max(float((x.double() - y.double()).abs().max()) if x.numel() else 0.0 for x, y in zip(a, b))
 
@@ -278,8 +300,11 @@ def export(name, kind, out):
         largest = max([float(x.abs().max()) for x in wanted[0] if x.numel()] + [1e-6])
         others = [nearly(model, sets[0], seed) for seed in range(3)]
         if quantizer and not half:
-            with InDoubles():
-                others.append(flat(model(*sets[0])))
+            for computed in (InDoubles(), BesideTies(1), BesideTies(-1)):
+                with computed:
+                    others.append(flat(model(*sets[0])))
+        if kind in WEIGHTS_ALONE:
+            others.append(flat(KINDS[WEIGHTS_ALONE[kind]][1](copy.deepcopy(plain), sets[0], exported)(*sets[0])))
         if half:
             halves = plain.half() if half == "device" else plain
             given = to_half(sets[0]) if half == "device" else [x.float() if x.is_floating_point() else x for x in sets[0]]

@@ -2,6 +2,7 @@
 
 usage: python export_vgf.py FOLDER [NAME ...]
 
+Names are those below, or a network of vgf_networks.py, each with how numbers are held: `pixels_int8`, `mv2_mix8`. Without names: all below.
 Writes FOLDER/manifest.jsonl, which `conformance run --suite=models --vgf-models=FOLDER` takes; those in conformance/vgf were made so.
 Needs executorch, torchao, tosa-tools and ai-ml-sdk-model-converter from PyPI, whose programs have to be on the PATH. Integers are
 exact; floats may be off by `part` of the largest value of an output.
@@ -29,6 +30,8 @@ from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from tosa import DType
 from tosa.TosaGraph import TosaGraph
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+import vgf_networks
 
 # How weights and activations are held, by the last part of names.
 SPECS = {"fp32": "TOSA-1.0+FP", "int8": "TOSA-1.0+INT", "int16": "TOSA-1.0+INT+int16", "mix8": None}
@@ -133,7 +136,7 @@ def main():
     with open(os.path.join(folder, "manifest.jsonl"), "w") as manifest:
         for full in wanted:
             name, kind = full.rsplit("_", 1)
-            model, inputs = models()[name]
+            model, inputs = vgf_networks.network(name) or models()[name]
             with tempfile.TemporaryDirectory() as temporary:
                 tosa, vgf = lower(model, inputs, kind, temporary)
                 ins, outs = refer(tosa, inputs, folder, full)
@@ -141,6 +144,8 @@ def main():
                 shutil.copy(tosa, os.path.join(folder, full + ".tosa"))
             line = {"name": full, "files": [full + ".vgf", full + ".tosa"], "inputs": ins, "outputs": outs, "part": PART}
             manifest.write(json.dumps(line) + "\n")
+            manifest.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -128,6 +128,14 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         same(Conv2d { strides: [2, 2], ..conv([16, 24, 13, 17], [80, 24, 3, 3]) }),
         // So many terms that workgroups share them, in parts that are not all of one length.
         same(Conv2d { bias: true, activation: Activation::Silu, ..conv([2, 100, 5, 4], [35, 100, 3, 3]) }),
+        // Several blocks of channels, tiles of filters and of places, and rows of results that are not as wide as those of the image.
+        Conv2d {
+            dilations: [2, 1],
+            pads: [1, 2, 0, 1],
+            bias: true,
+            activation: Activation::Silu,
+            ..conv([2, 40, 11, 13], [70, 40, 2, 3])
+        },
         // Depthwise, with one and two filters for each channel, and grouped.
         same(Conv2d {
             groups: 6,

@@ -133,6 +133,15 @@ fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
         conv([1, 16, 14, 14], [16, 8, 4, 4], [2, 2]),
         ConvTranspose2d { pads: [1, 1, 1, 1], ..conv([1, 2, 1, 1], [2, 3, 2, 2], [1, 1]) },
         ConvTranspose2d { input: [0, 6, 2, 2].map(Size::constant), ..base },
+        // So many terms that a product of matrices is worth its dispatches: taps that meet, and some that do not.
+        ConvTranspose2d {
+            pads: [1, 0, 2, 1],
+            output_padding: [1, 0],
+            bias: true,
+            activation: Activation::Relu,
+            ..conv([1, 48, 18, 17], [48, 20, 4, 4], [2, 2])
+        },
+        ConvTranspose2d { dilations: [1, 2], ..conv([2, 64, 17, 19], [64, 18, 3, 2], [2, 3]) },
     ]
 }
 

@@ -180,6 +180,8 @@ fn scalar_programs_run_without_a_device() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @addi_i32\nresult[0]: i32=4\n"), "{}", ran.stderr);
     let ran = with(&["--input=7", "--input=-3", "--output=-"]);
     assert_eq!(ran.stdout, "EXEC @addi_i32\ni32=4\n");
+    let ran = with(&["--input=7", "--input=-3", "--output=-", "--quiet"]);
+    assert_eq!(ran.stdout, "i32=4\n");
     let ran = with(&["--input=7", "--input=3", "--output="]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "EXEC @addi_i32\n"), "{}", ran.stderr);
     let ran = with(&["--input=7", "--input=3", "--json"]);

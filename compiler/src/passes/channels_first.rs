@@ -1,6 +1,6 @@
 //! Images whose channels lie last get them first, since that is what the fast convolutions want: TOSA's graphs have them last.
 //! The order is changed where images come from and where they go, and not around each operation: what is computed element by
-//! element, borders and concatenations of channels keep it.
+//! element or looked up in lists, borders and concatenations of channels keep it.
 
 mod groups;
 
@@ -130,6 +130,11 @@ impl State<'_> {
                 Some((Operation::Pool2d(changed), vec![self.first(node.inputs[0], here)]))
             }
             Operation::Elementwise(op) => self.elementwise(op, node),
+            Operation::Gather(op) => {
+                let [list, places] = *node.inputs else { return None };
+                self.last(list, here);
+                Some((Operation::Gather(op.clone()), vec![list, self.first(places, here)]))
+            }
             Operation::Concat(op) => self.concat(op, node),
             Operation::Pad(op) => Some(self.pad(op, node)),
             _ => None,
@@ -322,6 +327,24 @@ mod tests {
         let names: Vec<_> = kernels(&graph).into_iter().map(Operation::name).collect();
         let copies = names.iter().filter(|name| **name == "copy").count();
         assert_eq!(copies, 2, "{names:?}");
+        each_region(&graph.body, &mut |region| {
+            assert!(!region.nodes.iter().any(|node| has_channels_last(&node.op)));
+        });
+    }
+
+    #[test]
+    fn lists_are_looked_up_in_any_order() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[1, 7, 6, 5]).unwrap();
+        let first = conv(&mut b, x, [3, 2, 5, 6], 1, 1);
+        let places = b.cast(first, DType::I32).unwrap();
+        let list = constant(&mut b, &[40], 7);
+        let found = b.gather(list, places, 0).unwrap();
+        let second = conv(&mut b, found, [3, 2, 6, 4], 1, 3);
+        b.output("out", second);
+        let graph = optimized(b.finish().unwrap());
+        let names: Vec<_> = kernels(&graph).into_iter().map(Operation::name).collect();
+        assert_eq!(names.iter().filter(|name| **name == "copy").count(), 2, "{names:?}");
         each_region(&graph.body, &mut |region| {
             assert!(!region.nodes.iter().any(|node| has_channels_last(&node.op)));
         });

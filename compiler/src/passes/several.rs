@@ -81,12 +81,13 @@ fn together(
     let same =
         from.dims().len() == to.dims().len() && from.dims().iter().zip(to.dims()).all(|(a, b)| a.is(b));
     let dense = |input: usize| to.strides_of(input).is_none() && to.inputs.0[input].1 == to.dims();
-    let read: Vec<usize> = (0..reader.inputs.len()).filter(|input| reader.inputs[*input] == id).collect();
-    if !same || !read.iter().all(|input| dense(*input)) || maker.outputs.iter().any(|id| states.contains(id))
-    {
+    // All that the reader takes from the maker becomes a value at the same place, whichever of its results led here.
+    let mut read = (0..reader.inputs.len()).filter(|input| maker.outputs.contains(&reader.inputs[*input]));
+    if !same || !read.all(dense) || maker.outputs.iter().any(|id| states.contains(id)) {
         return None;
     }
-    let alone = uses.count(id) == read.len() && maker.outputs.len() == 1;
+    let times = reader.inputs.iter().filter(|input| **input == id).count();
+    let alone = uses.count(id) == times && maker.outputs.len() == 1;
     // Parts whose places are computed on the way stay behind what computes these.
     let fixed = to.strided.iter().all(|part| {
         part.offset.is_constant()
@@ -212,9 +213,9 @@ impl Both {
 mod tests {
     use halite_ops::{DType, expression::Function};
 
-    use super::super::tests::{kernels, optimized};
+    use super::super::tests::{floats, kernels, optimized};
     use super::*;
-    use crate::build::Builder;
+    use crate::build::{Builder, Range};
 
     const F32: crate::graph::ElementType = crate::graph::ElementType::Of(DType::F32);
 
@@ -230,6 +231,27 @@ mod tests {
         let graph = optimized(b.finish().unwrap());
         let [Operation::Elementwise(only)] = kernels(&graph)[..] else { panic!("{graph}") };
         assert_eq!(only.program.outputs.len(), 2, "{graph}");
+    }
+
+    #[test]
+    fn results_that_are_read_in_another_order_stay_apart() {
+        let made = || {
+            let mut b = Builder::new();
+            let x = b.input("x", F32, &[3, 8]).unwrap();
+            let cell = b.unary(Function::Exp, x).unwrap();
+            let tanh = b.unary(Function::Tanh, cell).unwrap();
+            let backwards = Range { start: 7, step: -1, count: 8 };
+            let turned = b.slice(tanh, &[Range::all(3), backwards]).unwrap();
+            let sum = b.binary(Function::Add, cell, turned).unwrap();
+            for (name, id) in [("cell", cell), ("tanh", tanh), ("sum", sum)] {
+                b.output(name, id);
+            }
+            b.finish().unwrap()
+        };
+        let x = [floats(24, 1)];
+        let graph = optimized(made());
+        assert_eq!(kernels(&graph).len(), 2, "{graph}");
+        assert_eq!(graph.evaluate(&x).unwrap(), made().evaluate(&x).unwrap());
     }
 
     #[test]

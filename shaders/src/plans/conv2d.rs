@@ -9,7 +9,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{self, KernelInputs, exchange, matrix, window},
+        convolution::{self, KernelInputs, exchange, matrix, padded, window},
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
@@ -95,7 +95,7 @@ fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul
 }
 
 /// A convolution of 1x1.
-fn points(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
+pub(super) fn points(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
     if (shape.window.kernel, shape.window.pads) != ([1, 1], [0; 4]) {
         return Err(Unfit("wants a kernel of 1x1 and no padding".into()));
     }
@@ -211,6 +211,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "gemm" => matrix::gemm(&shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),
+        "padded" => padded::padded(&shape, kernel),
         "patches" => convolution::patches(&shape, kernel),
         "pointwise" => convolution::pointwise(&shape, kernel),
         "rows" => convolution::rows(&shape, kernel),

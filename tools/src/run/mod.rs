@@ -18,6 +18,7 @@ use crate::{
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
+    logger,
     ports::Port,
     progress, session,
     state::{self, StateFlags},
@@ -141,7 +142,7 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         false => function.info().clone(),
     };
     let inputs = values::read_inputs(&info, &flags.inputs)?;
-    if !flags.json {
+    if !flags.json && !logger::is_quiet() {
         writeln!(out, "EXEC @{}", function.name())?;
         out.flush()?;
     }

@@ -147,7 +147,11 @@ impl Model {
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, method: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         let beside = self.program.external.values().map(|data| data.len() as u64).sum::<u64>();
-        let make = || Builder::of_file(control, self.bytes.saturating_add(beside));
+        let make = || {
+            let mut builder = Builder::of_file(control, self.bytes.saturating_add(beside));
+            builder.seed(bindings.seed);
+            builder
+        };
         plan::import(&self.program, self.plan(method)?, &self.inputs(method)?, bindings, (&make, control))
     }
 

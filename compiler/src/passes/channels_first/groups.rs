@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use halite_ops::{Operation, elementwise::Elementwise, window::Layout};
+use halite_ops::{Operation, elementwise::Elementwise, gather::Gather, window::Layout};
 use halite_sizes::Size;
 
 use crate::{
@@ -139,6 +139,11 @@ fn images(graph: &Graph, node: &Node) -> Option<Vec<TensorId>> {
             Some(vec![*node.inputs.first()?])
         }
         Operation::Elementwise(op) => of_elementwise(op, node),
+        Operation::Gather(op) if looks_up(op) => {
+            let [_, places] = *node.inputs else { return None };
+            let same = four(&places)? == four(node.outputs.first()?)?;
+            same.then(|| vec![places])
+        }
         Operation::Concat(op) => {
             let [images, rows, columns, channels] = four(node.outputs.first()?)?;
             let side_by_side =
@@ -151,6 +156,11 @@ fn images(graph: &Graph, node: &Node) -> Option<Vec<TensorId>> {
         }
         _ => None,
     }
+}
+
+/// Whether each index becomes one element of a list, as TOSA's `TABLE` does.
+fn looks_up(op: &Gather) -> bool {
+    op.outer == 1 && op.inner == 1
 }
 
 fn of_elementwise(op: &Elementwise, node: &Node) -> Option<Vec<TensorId>> {

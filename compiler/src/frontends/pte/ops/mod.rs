@@ -3,6 +3,7 @@
 //! differ from PyTorch, PyTorch's rules hold.
 
 mod attention;
+mod backward;
 mod binary;
 mod cache;
 mod conv;
@@ -21,6 +22,7 @@ mod quant_conv;
 mod quant_linear;
 mod quant_tables;
 mod quantize;
+mod random;
 mod reduce;
 mod scaling;
 mod scatter;
@@ -40,6 +42,7 @@ type Table = &'static [(&'static str, Import)];
 
 const TABLES: &[Table] = &[
     attention::OPERATORS,
+    backward::OPERATORS,
     binary::OPERATORS,
     cache::OPERATORS,
     conv::OPERATORS,
@@ -54,6 +57,7 @@ const TABLES: &[Table] = &[
     quant_linear::OPERATORS,
     quant_tables::OPERATORS,
     quantize::OPERATORS,
+    random::OPERATORS,
     prim::OPERATORS,
     reduce::OPERATORS,
     sizes::OPERATORS,
@@ -70,11 +74,7 @@ const TABLES: &[Table] = &[
 /// What is known but not supported: what the name begins with, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("et_vk.adamw_step", "it is for training"),
-    ("aten.convolution_backward", "it is for training"),
-    ("aten.max_pool2d_with_indices_backward", "it is for training"),
-    ("aten.rand.", "it makes random numbers"),
-    ("aten.randn.", "it makes random numbers"),
-    ("aten.native_dropout", "it makes random numbers"),
+    ("aten.view_as_real_copy", "complex numbers are not supported"),
 ];
 
 /// Operators that change arguments where they are, and which.

@@ -1,6 +1,6 @@
 //! Normalizations and softmax.
 
-use halite_ops::{DType, expression::Function as F, norm::NormKind};
+use halite_ops::{DType, Values, expression::Function as F, norm::NormKind};
 use halite_sizes::Size;
 
 use super::{Node, Result, Table, unary::number};
@@ -23,7 +23,14 @@ fn batch_norm(n: &mut Node<'_, '_>) -> Result<()> {
     let known = [n.tensor(3)?, n.tensor(4)?];
     let epsilon = n.float(6)? as f32;
     let made = n.b().batch_norm(x, known, scale, bias, epsilon)?;
-    n.finish_list(&[Some(made)])
+    // Nothing is kept for training, and it is given where it is asked for.
+    let mut all = [Some(made), None, None];
+    for (k, kept) in all.iter_mut().enumerate().skip(1) {
+        if n.wants(k)? {
+            *kept = Some(n.b().values(DType::F32, &[0], &Values::Float(Vec::new()))?);
+        }
+    }
+    n.finish_list(&all)
 }
 
 /// Arguments: input, scale, bias, at `known` mean and variance, at `own` whether those of the input itself are taken, momentum,

@@ -83,13 +83,15 @@ fn smooth(n: &mut Node<'_, '_>, factors: usize) -> Result<()> {
             (None, Some(factor)) => (*own as f64 * factor) as u64,
             (None, None) => return Err(n.invalid("neither sizes nor factors of the result")),
         };
-        let scale = factor.unwrap_or(size as f64 / *own as f64);
+        let scale = match aligned {
+            true => corner_scale(size, *own),
+            false => factor.unwrap_or(size as f64 / *own as f64),
+        };
         axes.push(ResizedAxis { axis: d + 2, size, scale, part: (0.0, 1.0) });
     }
-    let place = if aligned { Coordinates::AlignCorners } else { Coordinates::HalfPixel };
     let how = Resizing {
         interpolation: Interpolation::Linear,
-        placement: Placement::Plain(place),
+        placement: Placement::Plain(Coordinates::HalfPixel),
         nearest: Nearest::Floor,
         cubic: -0.75,
         exclude_outside: true,
@@ -99,6 +101,17 @@ fn smooth(n: &mut Node<'_, '_>, factors: usize) -> Result<()> {
     let made = n.b().resize(x, &axes, &how)?;
     let made = unbatch(n, made, &lead)?;
     n.finish(made)
+}
+
+/// Where corners are aligned PyTorch still takes middles of pixels, by the distances of corners: those of one place are all at its
+/// first.
+fn corner_scale(size: u64, own: u64) -> f64 {
+    const FIRST: f64 = 1e9;
+    match (size, own) {
+        (same, other) if same == other => 1.0,
+        (0 | 1, _) | (_, 0 | 1) => FIRST,
+        (size, own) => (size - 1) as f64 / (own - 1) as f64,
+    }
 }
 
 /// Arguments: images `[n, c, h, w]`, places `[n, y, x, 2]` (column, row) from -1 to 1, interpolation, padding, whether -1 and 1

@@ -7,6 +7,7 @@ use super::{
     super::{Result, element_of},
     call::Call,
     cast::{computable, stored},
+    matmul::zero_point,
     rules,
     taps::{Line, convolved, has_special, spread},
     values::{int, to},
@@ -24,11 +25,54 @@ pub(super) fn conv2d(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Result<Te
     let sliding = sliding(b, call, conv)?;
     let [_, rows, columns, _] = call.dims(b, 1)?;
     check_reach(b, call, &sliding, &[rows, columns])?;
+    if let Some(made) = of_pixels(b, call, conv, &sliding)? {
+        return Ok(made);
+    }
     let filter = b.transpose(call.inputs[1], &[1, 2, 3, 0])?;
     if let Some(made) = by_taps(b, call, filter, &sliding, false)? {
         return Ok(made);
     }
     finished(b, call, conv, call.inputs[0], filter, &sliding, 1)
+}
+
+/// A convolution of images of one pixel by filters of one tap, as a product: exporters write linear layers so, with a row for each
+/// image, and kernels for convolutions share work among the pixels of an image only. `None` for others, and for types whose
+/// product would be rounded before the bias, or has no kernel.
+fn of_pixels(b: &mut Builder, call: &Call<'_>, conv: &Conv, sliding: &Sliding) -> Result<Option<TensorId>> {
+    let ([images, height, width, channels], [filters, rows, columns, terms]) =
+        (call.dims(b, 0)?, call.dims(b, 1)?);
+    let is_padded = sliding.pads.iter().any(|pads| *pads != (0, 0));
+    let element = call.element(0);
+    let kept_wide = !matches!(element, Tosa::F16 | Tosa::I16);
+    if [height, width, rows, columns] != [1; 4] || channels != terms || is_padded || !kept_wide {
+        return Ok(None);
+    }
+    let bias = bias(b, call, filters)?;
+    let x = b.reshape(call.inputs[0], &[images, channels])?;
+    let weights = b.reshape(call.inputs[1], &[filters, channels])?;
+    let sums = if element == Tosa::I8 {
+        let weights = b.transpose(weights, &[1, 0])?;
+        let [x_zero, zero] = [conv.input_zero, conv.weight_zero].map(|zero| zero_point(b, zero));
+        let sums = b.product_of_bytes(x, x_zero?, weights, zero?)?;
+        b.binary(Function::Add, sums, bias)?
+    } else {
+        let (x, weights) = (computable(b, element, x)?, computable(b, call.element(1), weights)?);
+        let [x, weights, bias] = [x, weights, bias].map(|tensor| b.as_f32(tensor));
+        let sums = b.product(x?, weights?, true)?;
+        let sums = b.binary(Function::Add, sums, bias?)?;
+        stored(b, call.output().element, sums)?
+    };
+    b.reshape(sums, &[images, 1, 1, filters]).map(Some)
+}
+
+/// The bias, one for each filter.
+fn bias(b: &mut Builder, call: &Call<'_>, filters: u64) -> Result<TensorId> {
+    let bias = call.inputs[2];
+    if ![1, filters].contains(&b.tensor(bias).elements()) {
+        let what = b.describe(&[bias]);
+        return Err(b.invalid(format!("{}: {what} is no bias of {filters} filters", call.name())));
+    }
+    b.expand(bias, &[filters])
 }
 
 /// DEPTHWISE_CONV2D: as many groups as channels.
@@ -212,16 +256,11 @@ fn finished(
     groups: u64,
 ) -> Result<TensorId> {
     let filters = b.dims(filter)[3];
-    let bias = call.inputs[2];
-    if ![1, filters].contains(&b.tensor(bias).elements()) {
-        let what = b.describe(&[bias]);
-        return Err(b.invalid(format!("{}: {what} is no bias of {filters} filters", call.name())));
-    }
+    let bias = bias(b, call, filters)?;
     let (element, out) = (call.element(0), call.output().element);
     if element == Tosa::I16 {
-        return of_i16(b, conv, x, filter, bias, sliding, groups);
+        return of_i16(b, conv, x, filter, call.inputs[2], sliding, groups);
     }
-    let bias = b.expand(bias, &[filters])?;
     if element == Tosa::I8 {
         let zeros = [conv.input_zero, conv.weight_zero].map(i32::try_from);
         let [Ok(input), Ok(weight)] = zeros else {

@@ -42,7 +42,7 @@ pub(super) fn matmul(b: &mut Builder, call: &Call<'_>, zeros: [i64; 2]) -> Resul
 }
 
 /// A zero point as a tensor; none of 0.
-fn zero_point(b: &mut Builder, zero: i64) -> Result<Option<TensorId>> {
+pub(super) fn zero_point(b: &mut Builder, zero: i64) -> Result<Option<TensorId>> {
     if zero == 0 {
         return Ok(None);
     }

@@ -5,10 +5,10 @@ use halite_formats::tosa::{
     Accumulator, Conv, ElementType as E, Graph, NanMode, Node, Operator, Pool, Program, ResizeMode, Rounding,
     Tensor,
 };
-use halite_ops::Values;
+use halite_ops::{Operation, Values};
 
 use super::super::{element_of, lower};
-use crate::{CompileError, build::Builder};
+use crate::{CompileError, build::Builder, graph::NodeOp};
 
 type Shaped<'a> = (E, &'a [u64], Values);
 
@@ -27,6 +27,17 @@ fn run(
     known: usize,
     outputs: &[(E, &[u64])],
 ) -> Result<Vec<Values>, CompileError> {
+    let given = &inputs[..inputs.len() - known];
+    let values: Vec<Values> = given.iter().map(|input| input.2.clone()).collect();
+    built(operator, inputs, known, outputs)?.evaluate(&values)
+}
+
+fn built(
+    operator: Operator,
+    inputs: &[Shaped<'_>],
+    known: usize,
+    outputs: &[(E, &[u64])],
+) -> Result<crate::graph::Graph, CompileError> {
     let mut graph = Graph::default();
     let first_known = inputs.len() - known;
     for (place, (element, shape, values)) in inputs.iter().enumerate() {
@@ -58,8 +69,7 @@ fn run(
     for (place, result) in results.into_iter().enumerate() {
         b.output(&format!("y{place}"), result);
     }
-    let values: Vec<Values> = inputs[..first_known].iter().map(|input| input.2.clone()).collect();
-    b.finish()?.evaluate(&values)
+    b.finish()
 }
 
 fn one(operator: Operator, inputs: &[Shaped<'_>], known: usize, output: (E, &[u64])) -> Values {
@@ -253,6 +263,47 @@ fn convolutions_take_zero_points_off_and_pad_with_nothing() {
     }
     let operator = Operator::Conv2d(plain(2, Accumulator::I48, [0, 0]));
     assert_eq!(one(operator, &inputs(E::I16, E::I48), 2, (E::I48, out)), wants(0, 0));
+}
+
+#[test]
+fn convolutions_of_single_pixels_are_products() {
+    let (x, w, bias) = ([1, -128, 127, 4, 0, -6], [3, -7, 127, -127], [1000, -5]);
+    let wants = |x_zero: i64, w_zero: i64| {
+        let at = |n: usize, f: usize| -> i64 {
+            let term = |c: usize| (x[2 * n + c] - x_zero) * (w[2 * f + c] - w_zero);
+            bias[f] + term(0) + term(1)
+        };
+        (0..3).flat_map(|n| [at(n, 0), at(n, 1)]).collect::<Vec<_>>()
+    };
+    let (out, floating): (&[u64], _) =
+        (&[3, 1, 1, 2], |v: &[i64]| v.iter().map(|v| *v as f64).collect::<Vec<_>>());
+    let is_product = |graph: &crate::graph::Graph| {
+        graph.body.nodes.iter().any(|node| matches!(&node.op, NodeOp::Operation(Operation::MatMul(_))))
+    };
+    let single =
+        |accumulator, zeros| Operator::Conv2d(Conv { pad: vec![0; 4], ..plain(2, accumulator, zeros) });
+    for zeros in [[0, 0], [5, 0], [-7, 3], [-128, 127]] {
+        let inputs =
+            [(E::I8, out, ints(&x)), (E::I8, &[2, 1, 1, 2][..], ints(&w)), (E::I32, &[2], ints(&bias))];
+        let graph = built(single(Accumulator::I32, zeros), &inputs, 2, &[(E::I32, out)]).unwrap();
+        assert!(is_product(&graph));
+        let made = graph.evaluate(&[ints(&x)]).unwrap();
+        assert_eq!(made, [ints(&wants(zeros[0], zeros[1]))], "{zeros:?}");
+    }
+    let given = floats(&floating(&x));
+    for element in [E::F32, E::F16] {
+        let inputs = [
+            (element, out, given.clone()),
+            (element, &[2, 1, 1, 2][..], floats(&floating(&w))),
+            (element, &[2], floats(&floating(&bias))),
+        ];
+        let graph = built(single(Accumulator::F32, [0, 0]), &inputs, 2, &[(element, out)]).unwrap();
+        // The product of f16 would be rounded before its bias.
+        assert_eq!(is_product(&graph), element == E::F32);
+        let made = graph.evaluate(std::slice::from_ref(&given)).unwrap().remove(0);
+        let near = |(a, b): (f64, i64)| (a - b as f64).abs() <= 1e-3 * b.abs() as f64;
+        assert!(made.floats().into_iter().zip(wants(0, 0)).all(near), "{element:?}");
+    }
 }
 
 #[test]

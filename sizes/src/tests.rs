@@ -204,7 +204,9 @@ fn work_aside_binds_only_what_is_kept() {
     small.keep();
     assert!(!trace.region().has(&[20]) && trace.region().has(&[19]));
     let now = trace.guards().len();
-    assert!(n < 20 && n < 50 && trace.guards().len() == now);
+    assert!(n < 20);
+    assert!(n < 50);
+    assert_eq!(trace.guards().len(), now);
     // Work aside within work aside.
     let (inner, outer) = aside(|| {
         let (_, inner) = aside(|| n > 10);

@@ -17,7 +17,7 @@ pub(super) enum Late {
     /// The elements of another.
     View(TensorId),
     /// By an operation with one output.
-    Operation(Operation, Vec<TensorId>),
+    Operation(Box<Operation>, Vec<TensorId>),
 }
 
 impl Late {

@@ -300,7 +300,7 @@ impl Builder {
             return made.collect();
         }
         let outputs: Vec<_> = outputs.iter().map(|(e, shape)| (*e, shape.sizes().to_vec())).collect();
-        let late = is_left.then(|| late::Late::Operation(operation.clone(), inputs.to_vec()));
+        let late = is_left.then(|| late::Late::Operation(Box::new(operation.clone()), inputs.to_vec()));
         let made = self.push(NodeOp::Operation(operation), inputs, &outputs)?;
         if let Some(late) = late {
             self.leave(made[0], late);

@@ -134,7 +134,7 @@ CASES = {
     "views_outside": (lambda x: torch.exp(torch.abs(x).view(3, 8).unsqueeze(0)).squeeze(0).view(2, 12), [r(4, 6)]),
     "mean_outside": (lambda x: torch.abs(x.mean([2, 3])), [r(1, 4, 5, 6)]),
     "attention_outside": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [r(1, 2, 5, 8), r(1, 2, 7, 8), r(1, 2, 7, 8)]),
-    "resize_antialias_corners": (lambda x: torch.ops.aten._upsample_bilinear2d_aa(x, [5, 1], True), [r(1, 3, 9, 4)]),
+    "resize_antialias_corners": (lambda x: torch.ops.aten._upsample_bilinear2d_aa(x, [5, 6], True), [r(1, 3, 9, 4)]),
     "norm_kept": (lambda x, m, v: torch.ops.aten._native_batch_norm_legit_no_training(x, None, None, m, v, 0.1, 1e-5), [r(2, 3, 4, 4), r(3), positive(3)]),
     "conv_gradients": (lambda g, x, w: torch.ops.aten.convolution_backward(g, x, w, [4], [2, 1], [1, 0], [1, 2], False, [0, 0], 2, [True] * 3),
                        [r(2, 4, 4, 5), r(2, 6, 8, 9), r(4, 3, 3, 3)]),

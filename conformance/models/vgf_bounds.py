@@ -164,12 +164,12 @@ class Graph:
 
 def write_tosa(graph, inputs, folder):
     """Writes `test.tosa` and the arrays that it takes: its names of inputs and outputs."""
-    ser = ts.TosaSerializer(str(folder))
+    serializer = ts.TosaSerializer(str(folder))
     made = {}
     for n, id in sorted(graph.inputs.items()):
         kind = graph.parts[id]
         save(folder / f"in{n}.npy", inputs[n], kind.dims)
-        made[id] = ser.addPlaceholder(list(kind.dims), getattr(ts.DType, kind.element), None)
+        made[id] = serializer.addPlaceholder(list(kind.dims), getattr(ts.DType, kind.element), None)
         made[id].placeholderFilename = f"in{n}.npy"
     for number, result, operands in graph.nodes:
         name, attributes = OPERATORS[number]
@@ -179,15 +179,15 @@ def write_tosa(graph, inputs, folder):
             given["acc_type"] = getattr(ts.DType, ACCUMULATORS[given["acc_type"]])
         attribute = ts.TosaSerializerAttribute()
         getattr(attribute, ATTRIBUTES.get(name, name.title() + "Attribute").replace("Matmul", "MatMul"))(**given)
-        takes = [operand(ser, graph, made, id) for id in operands[len(attributes) :]]
+        takes = [operand(serializer, graph, made, id) for id in operands[len(attributes) :]]
         kind = graph.parts[result]
         kinds = kind if isinstance(kind, list) else [kind]
-        gives = [ser.addOutput(list(k.dims), getattr(ts.DType, k.element)) for k in kinds]
+        gives = [serializer.addOutput(list(k.dims), getattr(ts.DType, k.element)) for k in kinds]
         for n, tensor in enumerate(gives):
             made[(result, n)] = tensor
-        ser.addOperator(getattr(Op, name), [t.name for t in takes], [t.name for t in gives], attribute)
+        serializer.addOperator(getattr(Op, name), [t.name for t in takes], [t.name for t in gives], attribute)
     outs = [made[part if isinstance(part := graph.parts[id], tuple) and not isinstance(part, Tensor) else (id, 0)] for _, id in sorted(graph.outputs.items())]
-    (folder / "test.tosa").write_bytes(ser.serialize())
+    (folder / "test.tosa").write_bytes(serializer.serialize())
     return [f"in{n}.npy" for n in sorted(graph.inputs)], [made[id].name for _, id in sorted(graph.inputs.items())], [t.name for t in outs]
 
 
@@ -199,18 +199,18 @@ def save(path, array, dims):
         file.write(array.tobytes())
 
 
-def operand(ser, graph, made, id):
+def operand(serializer, graph, made, id):
     if id not in made:
-        made[id] = made[(id, 0)] if (id, 0) in made else constant(ser, graph.values[id])
+        made[id] = made[(id, 0)] if (id, 0) in made else constant(serializer, graph.values[id])
     return made[id]
 
 
-def constant(ser, value):
+def constant(serializer, value):
     element = value.type.element
     array = value.array
     if element in ("BF16", "FP8E4M3"):
         array = array.view({"BF16": ts.bfloat16, "FP8E4M3": ts.float8_e4m3fn}[element])
-    return ser.addConst(list(value.type.dims), getattr(ts.DType, element), array)
+    return serializer.addConst(list(value.type.dims), getattr(ts.DType, element), array)
 
 
 def bounds(case, below, out):

@@ -7,10 +7,9 @@ use super::{
     super::{Result, element_of},
     call::Call,
     cast::{computable, stored},
-    matmul::zero_point,
     rules,
     taps::{Line, convolved, has_special, spread},
-    values::{int, to},
+    values::{int, to, zero_point},
 };
 use crate::{
     build::{Builder, BytesLess, Range, Sliding},

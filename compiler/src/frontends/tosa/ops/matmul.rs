@@ -1,13 +1,14 @@
 //! MATMUL in all types.
 
 use halite_formats::tosa::ElementType as Tosa;
-use halite_ops::{DType, Values};
+use halite_ops::DType;
 
 use super::{
     super::Result,
     call::Call,
     cast::{computable, stored},
     conv::{bytes_of_i16, joined},
+    values::zero_point,
 };
 use crate::{build::Builder, graph::TensorId};
 
@@ -39,14 +40,6 @@ pub(super) fn matmul(b: &mut Builder, call: &Call<'_>, zeros: [i64; 2]) -> Resul
             stored(b, out, made)
         }
     }
-}
-
-/// A zero point as a tensor; none of 0.
-pub(super) fn zero_point(b: &mut Builder, zero: i64) -> Result<Option<TensorId>> {
-    if zero == 0 {
-        return Ok(None);
-    }
-    b.values(DType::I8, &[], &Values::Int(vec![zero])).map(Some)
 }
 
 /// As four products of bytes.

@@ -1,9 +1,12 @@
 //! Short words for the expressions of importers: constants, conversions, scaled integers.
 
 use halite_ops::{
-    DType,
+    DType, Values,
     expression::{Expression, Function, Operand, Scalar, Type},
 };
+
+use super::super::Result;
+use crate::{build::Builder, graph::TensorId};
 
 /// A constant of an integer type.
 pub(super) fn int(value: i64, dtype: DType) -> Operand {
@@ -87,4 +90,12 @@ pub(super) fn saturated_from(
     let moved = p.call(Function::Add, &[value, int(zero, from)]);
     let kept = p.call(Function::Clip, &[moved, int(least, from), int(most, from)]);
     to(p, dtype, kept)
+}
+
+/// A zero point as a tensor; none of 0.
+pub(super) fn zero_point(b: &mut Builder, zero: i64) -> Result<Option<TensorId>> {
+    if zero == 0 {
+        return Ok(None);
+    }
+    b.values(DType::I8, &[], &Values::Int(vec![zero])).map(Some)
 }

@@ -61,19 +61,8 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
     // What only the others need of sizes does not bind the one that is used.
     let all = |stays_open: bool| -> Vec<Judged> {
-        let judged = variants_of(operation.name()).map(|variant| {
-            let (class, position, why) = place(variant);
-            let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, stays_open));
-            let out = matches!(verdict, Verdict::RuledOut(_));
-            Judged {
-                lost: (out, aside.lost()),
-                class,
-                position,
-                candidate: Candidate { variant, verdict },
-                aside,
-            }
-        });
-        judged.collect()
+        let judged = |variant| Judged::new(variant, operation, target, place(variant), stays_open);
+        variants_of(operation.name()).map(judged).collect()
     };
     let mut candidates = all(is_open(operation));
     if is_open(operation) && candidates.iter().all(|judged| judged.lost.0) {
@@ -109,6 +98,21 @@ struct Judged {
     candidate: Candidate,
     /// What it needs of sizes.
     aside: Aside,
+}
+
+impl Judged {
+    /// A variant with its class, position and reason.
+    fn new(
+        variant: &'static Variant,
+        operation: &Operation,
+        target: &Capabilities,
+        (class, position, why): (u32, u32, String),
+        stays_open: bool,
+    ) -> Judged {
+        let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, stays_open));
+        let lost = (matches!(verdict, Verdict::RuledOut(_)), aside.lost());
+        Judged { lost, class, position, candidate: Candidate { variant, verdict }, aside }
+    }
 }
 
 /// Whether a tensor has sizes that are no numbers.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::{
-    aside::Undo,
     poly::{Atom, AtomId, Poly, Term, ceil_log2, pow2},
     range::Range,
     region::{Guard, Region, Rule},
+    undo::Undo,
 };
 
 /// Most terms of a polynomial; one that would have more is fixed.

@@ -4,24 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{
-    arena::Arena,
-    current,
-    poly::{AtomId, Poly, Term},
-    range::Range,
-    region::Guard,
-};
-
-/// How to take back what was learned of a guard.
-#[derive(Debug)]
-pub(crate) enum Undo {
-    /// What was known of terms.
-    Bound(Vec<Term>, Option<Range>),
-    /// What was known of an atom.
-    Range(AtomId, Range),
-    /// A polynomial was not known not to be 0.
-    NotZero(Poly),
-}
+use crate::{arena::Arena, current, region::Guard, undo::Undo};
 
 /// The guards of work that was done aside.
 #[derive(Clone, Debug, Default)]

@@ -37,6 +37,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod undo;
 mod written;
 
 pub use aside::{Aside, aside, is_worth};

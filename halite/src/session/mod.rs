@@ -18,6 +18,8 @@ mod pending;
 mod ports;
 mod profiling;
 #[cfg(feature = "compiler")]
+mod refusals;
+#[cfg(feature = "compiler")]
 mod shared;
 mod states;
 #[cfg(feature = "compiler")]

@@ -8,7 +8,7 @@ use std::{
 use halite_compiler::Coverage;
 use parking_lot::Mutex;
 
-use super::{ahead::after, tries::Refused, versions::Version};
+use super::{ahead::after, refusals::Refused, versions::Version};
 use crate::{Result, options::Limits};
 
 /// The first sizes of each function get versions of their own, which are the fastest; others share open ones.

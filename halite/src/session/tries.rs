@@ -1,49 +1,18 @@
-//! Tries for versions that many sizes share: the compilation, and what is remembered of those that failed.
+//! Tries for versions that many sizes share.
 
 use std::sync::Arc;
 
 use halite_compiler::{
-    self as compiler, CompileError, Coverage, Region,
+    self as compiler, CompileError, Coverage,
     signature::{Bindings, Signature},
 };
-use parking_lot::Mutex;
 
-use super::{ahead::Shapes, model::OpenModel};
+use super::{
+    ahead::Shapes,
+    model::OpenModel,
+    refusals::{Refusal, Refused},
+};
 use crate::{Result, compile, kept::Kept, options::Limits};
-
-/// Most tries that are remembered.
-const MOST: usize = 256;
-
-/// A try that failed: for a function, with an example, where the sizes wanted are not in a region.
-struct Refusal {
-    place: usize,
-    example: Shapes,
-    region: Region,
-}
-
-/// The tries that failed.
-#[derive(Default)]
-pub(super) struct Refused {
-    all: Mutex<Vec<Refusal>>,
-}
-
-impl Refused {
-    /// Whether a try with an example is known to fail for sizes.
-    fn knows(&self, place: usize, example: &[Vec<u64>], inputs: &[Signature], wanted: &[Vec<u64>]) -> bool {
-        let same = |one: &Refusal| {
-            one.place == place && one.example == example && compiler::refuses(&one.region, inputs, wanted)
-        };
-        self.all.lock().iter().any(same)
-    }
-
-    fn note(&self, refusal: Refusal) {
-        let mut all = self.all.lock();
-        if all.len() == MOST {
-            all.remove(0);
-        }
-        all.push(refusal);
-    }
-}
 
 /// The compilation of a version with open sizes, which any thread can do: no device is in it.
 pub(super) struct OpenWork {

@@ -54,7 +54,7 @@ impl Epilogue {
         let flag = |name| params.get(name).is_ok_and(|flag| flag == 1);
         match template {
             "pointwise" if flag("finishes") => Epilogue::Everything,
-            "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
+            "bytes" | "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
             "depthwise" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
             "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,

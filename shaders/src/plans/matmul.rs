@@ -39,6 +39,7 @@ fn added(op: &MatMul) -> Added {
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     match template {
+        "bytes" => bytes(op, build, params),
         "coop" => coop(op, build, params),
         "exchange" => exchange(op, build, params),
         "pointwise" => pointwise(op, build, params),
@@ -122,6 +123,18 @@ pub(super) fn rows(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         grid: [groups(op.n, lanes * 8)?, groups(op.m, 8)?, narrow("the batch", op.batch)?],
         subgroup_size: 0,
     }))
+}
+
+/// The same of bytes, four terms of a sum as a word.
+fn bytes(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if !op.k.is_multiple_of(4) || !(op.rhs_transposed || op.n.is_multiple_of(4)) {
+        return Err(Unfit("reads rows of both operands in words of four, and these are no multiples".into()));
+    }
+    let plan = rows(op, build, params)?;
+    let constants =
+        [&[params.get("lanes")?, op.rhs_transposed.into(), quads(op.n)][..], &epilogue(op).0].concat();
+    let steps = plan.steps.into_iter().map(|step| Step { constants: constants.clone(), ..step }).collect();
+    Ok(Plan::new(steps, Vec::new()))
 }
 
 /// The kernel of convolutions of 1x1: rows of the left operand are filters, columns are places, the batch is groups.

@@ -6,7 +6,7 @@ use halite::{CancelToken, Generator, GeneratorOptions, RunOptions};
 use halite_formats::gguf::{Gguf, Value};
 use serde_json::json;
 
-use super::{Flags, Format, stats::Aggregate};
+use super::{Flags, Format, runner, stats::Aggregate};
 use crate::{
     console::{Failure, Result},
     interrupt::{self, Watchdog},
@@ -56,6 +56,9 @@ struct About {
     bytes: u64,
     weights: u64,
 }
+
+/// Repetitions of a test unless flags say otherwise, as llama-bench has it.
+const REPETITIONS: u32 = 5;
 
 /// Measures and prints.
 pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut dyn Write) -> Result<()> {
@@ -126,12 +129,14 @@ fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOption
         .map_err(Failure::from)?;
         Ok(tokens.len() as f64 / began.elapsed().as_secs_f64())
     };
-    // Once for what the first calls do: pipelines, memory.
-    call(match test {
-        Test::Prompt(_) => &tokens,
+    let once = match test {
+        Test::Prompt(_) => &tokens[..],
         Test::Generation(_) => &tokens[..1],
-    })?;
-    (0..flags.measure.repetitions).map(|_| call(&tokens)).collect()
+    };
+    // Once for what the first calls do: pipelines, memory. Then for the clocks.
+    call(once)?;
+    runner::warm_up(flags, generator.session(), || call(once).map(drop))?;
+    (0..flags.measure.repetitions.unwrap_or(REPETITIONS)).map(|_| call(&tokens)).collect()
 }
 
 fn about(path: &Path) -> Result<About> {

@@ -75,9 +75,10 @@ pub(crate) struct MeasureFlags {
     /// How long each repetition runs at least: 0.5s, or an exact number of iterations: 10x
     #[arg(long = "benchmark_min_time", default_value = "0.5s", value_name = "TIME")]
     min_time: Duty,
-    /// How often each measurement is repeated; more than one adds mean, median, stddev and cv
-    #[arg(long = "benchmark_repetitions", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
-    repetitions: u32,
+    /// How often each measurement is repeated; more than one adds mean, median, stddev and cv. Default: 1, and 5 with
+    /// --generate
+    #[arg(long = "benchmark_repetitions", value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    repetitions: Option<u32>,
     /// Seconds of calls before measuring, to wake up the device. Default: 0.5 on GPUs, else 0; one call at least
     #[arg(long, visible_alias = "benchmark_min_warmup_time", value_parser = flags::seconds, value_name = "SECONDS")]
     warmup: Option<Duration>,

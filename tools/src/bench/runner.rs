@@ -171,18 +171,19 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
             .filter_map(Value::as_tensor)
             .try_for_each(|tensor| Ok(tensor.to_bytes().map(drop)?))
     };
-    warm_up(flags, prepared, &mut call)?;
+    warm_up(flags, &prepared.session, &mut call)?;
     let mut repetitions = Vec::new();
-    for _ in 0..flags.measure.repetitions {
+    for _ in 0..flags.measure.repetitions.unwrap_or(1) {
         repetitions.push(repeat(flags, &mut call)?);
     }
     Ok(Run { name: benchmark_name(function.name()), first_call, repetitions })
 }
 
-fn warm_up(flags: &Flags, prepared: &Prepared, mut call: impl FnMut() -> Result<()>) -> Result<()> {
+/// Calls until the clocks of a GPU are up, or for as long as the flags say.
+pub(super) fn warm_up(flags: &Flags, session: &Session, mut call: impl FnMut() -> Result<()>) -> Result<()> {
     let gpu =
         |kind| matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
-    let on_gpu = prepared.session.devices().iter().any(|d| gpu(d.info().kind()));
+    let on_gpu = session.devices().iter().any(|d| gpu(d.info().kind()));
     let time = flags.measure.warmup.unwrap_or(if on_gpu { GPU_WARMUP } else { Duration::ZERO });
     let start = Instant::now();
     while start.elapsed() < time {

@@ -1,0 +1,187 @@
+"""Language models of well-known shapes with random weights, and llama.cpp's speed on them, to compare `halite bench --generate` with.
+
+    python language_models.py make FOLDER SHAPE-TYPE…     # llama1b-q4_0, llama8b-q4_k, qwen3_4b-f16 and so on
+    python language_models.py llama FOLDER LIBRARIES pp512 tg128
+
+`make` writes FOLDER/SHAPE-TYPE.gguf. `llama` prints tokens per second of each file by llama.cpp's Vulkan back end, all layers on
+the device, as llama-bench measures: the mean of five repetitions, after half a second of calls. LIBRARIES is a folder with its libggml-base,
+libggml, libggml-cpu, libggml-vulkan and libllama, such as that of the package `cyllama-vulkan` 0.7.0. Needs `numpy` and `gguf` 0.19.
+"""
+
+import ctypes as C
+import glob
+import json
+import os
+import sys
+import time
+
+import numpy as np
+from gguf import GGMLQuantizationType as Type, GGUFWriter
+
+# Architecture, layers, width, heads, heads of keys and values, elements of a head, inner width, tokens, whether the table is the output.
+SHAPES = {
+    "llama1b": ("llama", 16, 2048, 32, 8, 64, 8192, 128256, True),
+    "llama3b": ("llama", 28, 3072, 24, 8, 128, 8192, 128256, True),
+    "llama8b": ("llama", 32, 4096, 32, 8, 128, 14336, 128256, False),
+    "qwen3_4b": ("qwen3", 36, 2560, 32, 8, 128, 9728, 151936, True),
+    "qwen2_05b": ("qwen2", 24, 896, 14, 2, 64, 4864, 151936, True),
+    "small": ("llama", 4, 512, 8, 4, 64, 1536, 2048, True),
+}
+# Bytes of a block, its elements, and where 16-bit scales stand in it.
+BLOCKS = {
+    Type.Q4_0: (18, 32, [0]),
+    Type.Q8_0: (34, 32, [0]),
+    Type.Q4_K: (144, 256, [0, 2]),
+    Type.Q6_K: (210, 256, [208]),
+}
+
+
+def weights(kind, rows, columns, random):
+    """Random weights of about 1/sqrt(columns); one block of rows, repeated, which no runtime can make use of."""
+    some = min(rows, 512)
+    if kind in (Type.F16, Type.F32):
+        values = random.standard_normal((some, columns), dtype=np.float32) / np.sqrt(columns)
+        made = values.astype(np.float16 if kind == Type.F16 else np.float32)
+    else:
+        size, elements, scales = BLOCKS[kind]
+        blocks = random.integers(0, 256, (some, columns // elements, size), dtype=np.uint8)
+        spread = {Type.Q4_0: 4.6, Type.Q8_0: 74.0, Type.Q4_K: 300.0, Type.Q6_K: 1400.0}[kind]
+        scale = np.full((some, columns // elements), 1 / np.sqrt(columns) / spread, np.float16).view(np.uint8)
+        for at in scales:
+            blocks[:, :, at : at + 2] = scale.reshape(some, columns // elements, 2)
+        made = blocks.reshape(some, -1)
+    return np.resize(made, (rows, made.shape[1]))
+
+
+def make(folder, name):
+    """Writes a file."""
+    shape, kind = name.rsplit("-", 1)
+    arch, layers, width, heads, kv_heads, dim, inner, tokens, tied = SHAPES[shape]
+    kind, random = Type[kind.upper()], np.random.default_rng(1)
+    w = GGUFWriter(os.path.join(folder, name + ".gguf"), arch)
+    for set_to, value in (
+        (w.add_block_count, layers), (w.add_context_length, 8192), (w.add_embedding_length, width), (w.add_feed_forward_length, inner),
+        (w.add_head_count, heads), (w.add_head_count_kv, kv_heads), (w.add_key_length, dim), (w.add_value_length, dim),
+        (w.add_rope_dimension_count, dim), (w.add_layer_norm_rms_eps, 1e-5), (w.add_rope_freq_base, 500000.0), (w.add_vocab_size, tokens),
+    ):  # fmt: skip
+        set_to(value)
+    w.add_tokenizer_model("llama")
+    w.add_token_list(["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"t{i}" for i in range(tokens - 259)])
+    w.add_token_scores([0.0] * tokens)
+    w.add_token_types([2, 3, 3] + [6] * 256 + [1] * (tokens - 259))
+    w.add_bos_token_id(1)
+    w.add_eos_token_id(2)
+
+    def matrix(name, rows, columns):
+        values = weights(kind, rows, columns, random)
+        w.add_tensor(name + ".weight", values, raw_dtype=None if kind in (Type.F16, Type.F32) else kind)
+
+    def vector(name, length, value=1.0):
+        w.add_tensor(name, np.full(length, value, np.float32))
+
+    matrix("token_embd", tokens, width)
+    vector("output_norm.weight", width)
+    if not tied:
+        matrix("output", tokens, width)
+    for layer in range(layers):
+        block = f"blk.{layer}."
+        for name, rows, columns in (
+            ("attn_q", heads * dim, width), ("attn_k", kv_heads * dim, width), ("attn_v", kv_heads * dim, width),
+            ("attn_output", width, heads * dim), ("ffn_gate", inner, width), ("ffn_up", inner, width), ("ffn_down", width, inner),
+        ):  # fmt: skip
+            matrix(block + name, rows, columns)
+            if arch == "qwen2" and name in ("attn_q", "attn_k", "attn_v"):
+                vector(block + name + ".bias", rows, 0.01)
+        vector(block + "attn_norm.weight", width)
+        vector(block + "ffn_norm.weight", width)
+        if arch == "qwen3":
+            vector(block + "attn_q_norm.weight", dim)
+            vector(block + "attn_k_norm.weight", dim)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+class Params(C.Structure):
+    """Either of llama.cpp's structures of parameters: taken from it and handed back, with some numbers of 32 bits changed."""
+
+    _fields_ = [("data", C.c_uint8 * 512)]
+
+
+class Batch(C.Structure):
+    _fields_ = [("count", C.c_int32)] + [(name, C.c_void_p) for name in ("token", "embd", "pos", "n_seq", "seq", "logits")]
+
+
+def libraries(folder):
+    """llama.cpp with its Vulkan back end, whose first device it takes."""
+    load = lambda name: C.CDLL(glob.glob(os.path.join(folder, name))[0], mode=C.RTLD_GLOBAL)
+    load("libggml-base*.so*")
+    ggml, lib = load("libggml-[!bcv]*.so*"), load("libllama*.so*")
+    ggml.ggml_backend_load.restype = C.c_void_p
+    for part in ("cpu", "vulkan"):
+        assert ggml.ggml_backend_load(glob.glob(os.path.join(folder, f"libggml-{part}*.so"))[0].encode()), part
+    for name, result, arguments in (
+        ("llama_model_default_params", Params, []),
+        ("llama_context_default_params", Params, []),
+        ("llama_model_load_from_file", C.c_void_p, [C.c_char_p, Params]),
+        ("llama_init_from_model", C.c_void_p, [C.c_void_p, Params]),
+        ("llama_batch_get_one", Batch, [C.c_void_p, C.c_int32]),
+        ("llama_decode", C.c_int32, [C.c_void_p, Batch]),
+        ("llama_synchronize", None, [C.c_void_p]),
+        ("llama_get_memory", C.c_void_p, [C.c_void_p]),
+        ("llama_memory_clear", None, [C.c_void_p, C.c_bool]),
+        ("llama_model_free", None, [C.c_void_p]),
+        ("llama_free", None, [C.c_void_p]),
+    ):
+        getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
+    return lib
+
+
+def measure(lib, path, tests):
+    """Tokens per second of each test, `pp512` or `tg128`."""
+    params = lib.llama_model_default_params()
+    C.cast(C.byref(params), C.POINTER(C.c_int32))[4] = 999  # n_gpu_layers
+    model = lib.llama_model_load_from_file(path.encode(), params)
+    assert model, path
+    params = lib.llama_context_default_params()
+    numbers = C.cast(C.byref(params), C.POINTER(C.c_uint32))
+    numbers[0], numbers[1], numbers[2] = 4096, 512, 512  # n_ctx, n_batch, n_ubatch
+    context = lib.llama_init_from_model(model, params)
+    assert context, path
+    speeds = {}
+    for test in tests:
+        count = int(test[2:])
+        sizes = [count] if test.startswith("pp") else [1] * count
+
+        def turn():
+            lib.llama_memory_clear(lib.llama_get_memory(context), True)
+            begin = time.perf_counter()
+            for size in sizes:
+                given = (C.c_int32 * size)(*(300 + (i * 7919) % 1000 for i in range(size)))
+                assert lib.llama_decode(context, lib.llama_batch_get_one(given, size)) == 0
+                lib.llama_synchronize(context)
+            return count / (time.perf_counter() - begin)
+
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < 0.5:
+            turn()
+        speeds[test] = sum(turn() for _ in range(5)) / 5
+    lib.llama_free(context)
+    lib.llama_model_free(model)
+    return speeds
+
+
+def main(what, folder, *others):
+    if what == "make":
+        os.makedirs(folder, exist_ok=True)
+        for name in others:
+            make(folder, name)
+        return
+    lib = libraries(others[0])
+    for path in sorted(glob.glob(os.path.join(folder, "*.gguf"))):
+        print(json.dumps({"model": os.path.basename(path)[:-5], **measure(lib, path, others[1:])}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

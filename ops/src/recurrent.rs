@@ -55,8 +55,9 @@ pub enum Direction {
 /// blocks of eight units, for each term, gate and unit, whatever is there behind the last unit; behind them those of each layer
 /// above the first, `[hidden / 8, 2 * hidden, gates, 8]`, whose first terms are the units of the layer below and the others its
 /// own; the state before, `[states, layers * directions, batch, hidden]`; of a GRU, `[directions, hidden]` that is added before
-/// the reset; with several layers, the biases of the others, `[layers - 1, gates * hidden]`; lengths of sequences, `[batch]`,
-/// behind which results are 0 and the state stays. Outputs: `h` of the last layer, `[steps, directions, batch, hidden]`, and the state
+/// the reset; with several layers, the biases of the others, `[layers - 1, gates * hidden]`; with several of a GRU, `[layers, 4, hidden]`
+/// in place of both: biases of the gates, which nothing reads of the first layer, and what is added before the reset; lengths of
+/// sequences, `[batch]`, behind which results are 0 and the state stays. Outputs: `h` of the last layer, `[steps, directions, batch, hidden]`, and the state
 /// behind the last step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +70,7 @@ pub struct Recurrent {
     pub batch: u64,
     /// Units of a layer and direction.
     pub hidden: u64,
-    /// Layers on top of each other; several only in one direction, and not of GRUs.
+    /// Layers on top of each other; several only in one direction.
     #[serde(default = "one")]
     pub layers: u64,
     /// The order of steps.
@@ -138,14 +139,14 @@ impl Recurrent {
         (self.layers > 1).then_some(3)
     }
 
-    /// Index of what a GRU adds before the reset.
+    /// Index of what a GRU adds before the reset; with several layers it is in the biases.
     pub fn reset_bias(&self) -> Option<usize> {
         (self.cell == Cell::Gru).then_some(3)
     }
 
     /// Index of the lengths among the inputs.
     pub fn length_input(&self) -> Option<usize> {
-        let before = 3 + usize::from(self.cell == Cell::Gru) + usize::from(self.layers > 1);
+        let before = 3 + usize::from(self.cell == Cell::Gru || self.layers > 1);
         self.lengths.then_some(before)
     }
 
@@ -187,6 +188,9 @@ impl Recurrent {
                 let outside = |gate: usize, unit: usize| {
                     let column = gate * size + unit;
                     match biases {
+                        Some(biases) if self.cell == Cell::Gru => {
+                            inputs[biases].float(index * (rows + size) + column)
+                        }
                         Some(biases) => inputs[biases].float((index - 1) * rows + column),
                         None => {
                             let place = (step * batch + row) * directions + direction;
@@ -232,17 +236,22 @@ impl Network<'_> {
 
     /// The new `h` and `c` of a unit, by what its gates get from outside, and the terms of its sums.
     fn unit(&self, unit: usize, outside: impl Fn(usize) -> f64, terms: &[f64], state: [f64; 2]) -> [f64; 2] {
-        let sum = |gate| -> f64 {
-            terms.iter().enumerate().map(|(term, value)| value * self.weight(unit, gate, term)).sum()
+        let sum_from = |gate, first: usize, end: usize| -> f64 {
+            (first..end).map(|term| terms[term] * self.weight(unit, gate, term)).sum()
         };
+        let sum = |gate| sum_from(gate, 0, terms.len());
         let gate = |gate| outside(gate) + sum(gate);
         let [hidden, cell] = state;
         match self.op.cell {
             Cell::Rnn => [self.op.activation.apply(gate(0)), cell],
             Cell::Gru => {
                 let (update, reset) = (sigmoid(gate(0)), sigmoid(gate(1)));
-                let bias = self.inputs[3].float(self.index * self.op.hidden as usize + unit);
-                let new = (outside(2) + reset * (sum(2) + bias)).tanh();
+                let size = self.op.hidden as usize;
+                let place = if self.op.layers > 1 { self.index * 4 + 3 } else { self.index };
+                let bias = self.inputs[3].float(place * size + unit);
+                let own = terms.len() - size;
+                let (below, own) = (sum_from(2, 0, own), sum_from(2, own, terms.len()));
+                let new = (outside(2) + below + reset * (own + bias)).tanh();
                 [(1.0 - update) * new + update * hidden, cell]
             }
             Cell::Lstm => {
@@ -277,8 +286,8 @@ impl Op for Recurrent {
         if !self.limited() {
             return Err(format!("steps, sequences and units are up to {MOST}, layers up to {MOST_LAYERS}"));
         }
-        if self.layers > 1 && (self.direction != Direction::Forward || self.cell == Cell::Gru) {
-            return Err("several layers go forward, and are no GRUs".into());
+        if self.layers > 1 && self.direction != Direction::Forward {
+            return Err("several layers go forward".into());
         }
         match (self.cell, self.activation) {
             (Cell::Rnn, Activation::Relu) | (_, Activation::Tanh) => Ok(()),
@@ -294,11 +303,11 @@ impl Op for Recurrent {
             own("recurrence", &[self.matrices(), self.blocks(), self.hidden, gates, BLOCK]),
             own("state", &[self.cell.states(), self.layers * directions, self.batch, self.hidden]),
         ];
-        if self.cell == Cell::Gru {
-            inputs.push(own("reset_bias", &[directions, self.hidden]));
-        }
-        if self.layers > 1 {
-            inputs.push(own("bias", &[self.layers - 1, self.rows()]));
+        match (self.cell, self.layers > 1) {
+            (Cell::Gru, false) => inputs.push(own("reset_bias", &[directions, self.hidden])),
+            (Cell::Gru, true) => inputs.push(own("bias", &[self.layers, gates + 1, self.hidden])),
+            (_, true) => inputs.push(own("bias", &[self.layers - 1, self.rows()])),
+            (_, false) => {}
         }
         if self.lengths {
             inputs.push(TensorDesc::new("lengths", DType::I32, [self.batch]));
@@ -400,14 +409,12 @@ impl Samples for Recurrent {
                 if cell == Cell::Rnn {
                     samples.push(Recurrent { activation: Activation::Relu, ..of(4, 2, 30) });
                 }
-                if cell != Cell::Gru {
-                    samples.extend([
-                        Recurrent { layers: 2, ..of(6, 1, 24) },
-                        Recurrent { layers: 3, lengths: true, ..of(4, 3, 35) },
-                        Recurrent { layers: 2, ..of(2, 2, 264) },
-                        Recurrent { layers: 2, ..of(3, 9, 130) },
-                    ]);
-                }
+                samples.extend([
+                    Recurrent { layers: 2, ..of(6, 1, 24) },
+                    Recurrent { layers: 3, lengths: true, ..of(4, 3, 35) },
+                    Recurrent { layers: 2, ..of(2, 2, 264) },
+                    Recurrent { layers: 2, ..of(3, 9, 130) },
+                ]);
             }
         }
         samples
@@ -480,6 +487,28 @@ mod tests {
     }
 
     #[test]
+    fn what_a_gru_reads_of_the_layer_below_goes_past_the_reset() {
+        let op = parsed("recurrent:cell=gru,steps=1,batch=1,hidden=1,layers=2");
+        let below = [0.1, -0.2, 0.3];
+        let (upper, own) = ([0.4, 0.5, -0.6], [0.7, -0.8, 0.9]);
+        let weights = weights(&[below, upper, own].concat());
+        let (x, before) = ([0.2, 0.3, 0.4], [0.5, -0.25]);
+        // Nothing reads the first three.
+        let biases = [[9.0, 9.0, 9.0, 0.15], [0.05, -0.1, 0.2, 0.35]];
+        let inputs = [&x[..], &before, &biases.concat()].map(|values| Values::Float(values.to_vec()));
+        let [x_values, state, biases_values] = inputs;
+        let made = op.reference(&[x_values, weights, state, biases_values]);
+        let step = |outside: [f64; 3], own: [f64; 3], bias: f64, h: f64| {
+            let (update, reset) = (sigmoid(outside[0] + own[0] * h), sigmoid(outside[1] + own[1] * h));
+            (1.0 - update) * (outside[2] + reset * (own[2] * h + bias)).tanh() + update * h
+        };
+        let first = step(x, below, biases[0][3], before[0]);
+        let outside = [0, 1, 2].map(|gate| biases[1][gate] + upper[gate] * first);
+        let second = step(outside, own, biases[1][3], before[1]);
+        assert_eq!(made[1].floats(), [DType::F32.round(first), DType::F32.round(second)]);
+    }
+
+    #[test]
     fn a_layer_reads_the_one_below() {
         let op = parsed("recurrent:cell=rnn,steps=2,batch=1,hidden=1,layers=2,activation=relu");
         let inputs =
@@ -488,7 +517,7 @@ mod tests {
         // Below: 1, 2. Above: 100 + 2 * 1 + 5, 100 + 2 * 2 + 107.
         assert_eq!(made[0].floats(), [107.0, 211.0]);
         assert_eq!(made[1].floats(), [2.0, 211.0]);
-        assert!(Recurrent { cell: Cell::Gru, activation: Activation::Tanh, ..op.clone() }.check().is_err());
+        assert!(Recurrent { direction: Direction::Both, ..op.clone() }.check().is_err());
         assert!(Recurrent { steps: 0, ..op }.check().is_err());
     }
 }

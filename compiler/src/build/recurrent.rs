@@ -93,7 +93,7 @@ impl Builder {
                     && first.lengths.is_none()
                     && layer.lengths.is_none()
                     && self.tensor(first.state).sizes() == self.tensor(layer.state).sizes();
-                let worth = layer.cell != Cell::Gru && weights > MANY_WEIGHTS && hidden <= MOST_UNITS;
+                let worth = weights > MANY_WEIGHTS && hidden <= MOST_UNITS;
                 return (same && worth).then(|| stack.layers.clone());
             }
             if !matches!(node.op, NodeOp::View) {
@@ -168,19 +168,31 @@ impl Builder {
         }
         let states: Vec<TensorId> = layers.iter().map(|layer| layer.state).collect();
         inputs.extend([self.concat(&weights, 0)?, self.concat(&states, 1)?]);
-        inputs.extend(layers[0].reset_bias);
-        if layers.len() > 1 {
-            let biases = layers[1..].iter().map(|layer| match layer.bias {
-                Some(bias) => Ok(bias),
-                None => {
-                    let zero = self.float(DType::F32, 0.0)?;
-                    self.expand(zero, &[1, op.rows()])
-                }
-            });
-            let biases = biases.collect::<Result<Vec<_>>>()?;
-            inputs.push(self.concat(&biases, 0)?);
+        if layers.len() == 1 {
+            inputs.extend(layers[0].reset_bias);
+            return Ok(());
         }
+        let first = usize::from(op.cell != Cell::Gru);
+        let biases = layers[first..].iter().map(|layer| self.biases(op, layer));
+        let biases = biases.collect::<Result<Vec<_>>>()?;
+        let all = self.concat(&biases, 0)?;
+        inputs.push(match op.cell {
+            Cell::Gru => self.reshape(all, &[op.layers, op.cell.gates() + 1, op.hidden])?,
+            Cell::Rnn | Cell::Lstm => all,
+        });
         Ok(())
+    }
+
+    /// The biases of a layer among others, `[1, gates * hidden]`, and of a GRU behind them what it adds before the reset.
+    fn biases(&mut self, op: &Recurrent, layer: &RecurrentLayer) -> Result<TensorId> {
+        let gates = match layer.bias {
+            Some(bias) => bias,
+            None => {
+                let zero = self.float(DType::F32, 0.0)?;
+                self.expand(zero, &[1, op.rows()])?
+            }
+        };
+        layer.reset_bias.map_or(Ok(gates), |reset| self.concat(&[gates, reset], 1))
     }
 
     /// `[count, gates * hidden, terms]` as blocks of eight units.
@@ -262,7 +274,7 @@ mod tests {
             of_two(cell, hidden, shown).1.iter().map(|op| op.layers).collect()
         };
         assert_eq!(layers(Cell::Lstm, 32, false), [1, 1]);
-        assert_eq!(layers(Cell::Gru, 160, false), [1, 1]);
+        assert_eq!(layers(Cell::Gru, 160, false), [2]);
         assert_eq!(layers(Cell::Lstm, 136, true), [1, 2], "what else reads the first is computed, too");
     }
 }

@@ -32,7 +32,8 @@ layout(constant_id = 12) const uint REVERSED = 0;     // Directions that begin a
 
 ELEMENT_BUFFER(0, projected, readonly, TYPE);
 QUAD_BUFFER(1, weights, readonly, WEIGHT);
-ELEMENT_BUFFER(2, biases, readonly, TYPE);  // Of stacked layers, or of GRUs before the reset.
+// Of stacked layers but the first, or of GRUs before the reset; of stacked GRUs both, for each layer.
+ELEMENT_BUFFER(2, biases, readonly, TYPE);
 ELEMENT_BUFFER(3, before, readonly, TYPE);
 layout(set = 0, binding = 4, std430) readonly buffer Lengths { int lengths[]; };
 ELEMENT_BUFFER(5, result, , TYPE);
@@ -51,10 +52,14 @@ const uint GATES = CELL == 0u ? 1u : CELL + 2u;
 const uint QUADS = GATES * 2u;
 const uint UNITS = PASS * 8u;
 const uint LANES = gl_WorkGroupSize.x;
+// What a GRU's new gate gets of the layer below goes past the reset: its sums are apart.
+const bool APART = CELL == 1u && STACKED && !WHOLE;
+const uint APART_ROOM = APART ? gl_WorkGroupSize.x * ROWS : 1;
 
 shared float terms[TERMS];
 shared float cells[CELLS];
 shared vec4 partial[gl_WorkGroupSize.x * ROWS];
+shared vec4 partial_below[APART_ROOM];
 
 // Whether invocations without work do that of another: what neighbours exchange has to be there.
 #ifdef SUBGROUP
@@ -82,7 +87,8 @@ void outside(uint t, uint row, uint unit, inout float gates[4]) {
     [[unroll]] for (uint g = 0; g < GATES; ++g) {
         const uint column = g * hidden + unit;
         if (is_above) {
-            gates[g] = CONCAT(LOAD_, TYPE)(biases, (network - 1) * width + column);
+            const uint first = CELL == 1u ? network * (width + hidden) : (network - 1) * width;
+            gates[g] = CONCAT(LOAD_, TYPE)(biases, first + column);
             if (WHOLE) gates[g] += states[steps * batch * hidden + (t * batch + row) * width + column];
         } else {
             gates[g] = CONCAT(LOAD_, TYPE)(projected, ((t * batch + row) * directions + direction) * width + column);
@@ -100,7 +106,7 @@ float cell_of(float gates[4], float sums[4], float hidden_before, uint unit, ino
     if (CELL == 0u) return activate(gates[0] + sums[0], ACTIVATION);
     if (CELL == 1u) {
         const float update = sigmoid(gates[0] + sums[0]), reset = sigmoid(gates[1] + sums[1]);
-        const float bias = CONCAT(LOAD_, TYPE)(biases, network * hidden + unit);
+        const float bias = CONCAT(LOAD_, TYPE)(biases, (STACKED ? network * 4 + 3 : network) * hidden + unit);
         const float fresh = hyperbolic_tangent(gates[2] + reset * (sums[2] + bias));
         return (1.0 - update) * fresh + update * hidden_before;
     }
@@ -168,8 +174,8 @@ void main() {
             const uint ahead_unit = pass * 8 + lane % UNITS, ahead_row = row0 + lane / UNITS;
             if (lane < UNITS * ROWS && ahead_unit < hidden && ahead_row < batch) outside(t, ahead_row, ahead_unit, gates);
 
-            vec4 sums[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] = vec4(0.0);
+            vec4 sums[ROWS], below[ROWS];
+            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] = below[r] = vec4(0.0);
             const uint block = EACH_WORKS ? min(pass + part, last_block - 1) : pass + part;
             if (works && block < last_block) {
                 const uint begins = base + block * all_terms * QUADS + quad;
@@ -184,40 +190,56 @@ void main() {
                     }
                     k += HELD * SLICES;
                 }
+                for (uint stop = APART && is_above ? own : depth;; stop = depth) {
 #ifdef SUBGROUP
-                // SLICES is 1: an invocation reads one of so many terms, and gets the others from its neighbours.
-                for (; k + SUBGROUP <= depth; k += SUBGROUP) {
-                    float mine[ROWS];
-                    [[unroll]] for (uint r = 0; r < ROWS; ++r) mine[r] = terms[now + r * depth + k + gl_SubgroupInvocationID];
+                    // SLICES is 1: an invocation reads one of so many terms, and gets the others from its neighbours.
+                    for (; k + SUBGROUP <= stop; k += SUBGROUP) {
+                        float mine[ROWS];
+                        [[unroll]] for (uint r = 0; r < ROWS; ++r) mine[r] = terms[now + r * depth + k + gl_SubgroupInvocationID];
 #define ADD_TERM(j) \
-                    { \
-                        const vec4 w = weight_quad(begins + (k + j) * QUADS); \
-                        [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += FROM_INVOCATION(mine[r], j) * w; \
+                        { \
+                            const vec4 w = weight_quad(begins + (k + j) * QUADS); \
+                            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += FROM_INVOCATION(mine[r], j) * w; \
+                        }
+                        EACH_TERM(ADD_TERM)
                     }
-                    EACH_TERM(ADD_TERM)
-                }
 #else
-                for (; k + 3 * SLICES < depth; k += 4 * SLICES) {
-                    vec4 w[4];
-                    [[unroll]] for (uint j = 0; j < 4; ++j) w[j] = weight_quad(begins + (k + j * SLICES) * QUADS);
-                    [[unroll]] for (uint j = 0; j < 4; ++j) {
-                        [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k + j * SLICES] * w[j];
+                    for (; k + 3 * SLICES < stop; k += 4 * SLICES) {
+                        vec4 w[4];
+                        [[unroll]] for (uint j = 0; j < 4; ++j) w[j] = weight_quad(begins + (k + j * SLICES) * QUADS);
+                        [[unroll]] for (uint j = 0; j < 4; ++j) {
+                            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k + j * SLICES] * w[j];
+                        }
                     }
-                }
 #endif
-                for (; k < depth; k += SLICES) {
-                    const vec4 w = weight_quad(begins + k * QUADS);
-                    [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k] * w;
+                    for (; k < stop; k += SLICES) {
+                        const vec4 w = weight_quad(begins + k * QUADS);
+                        [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k] * w;
+                    }
+                    if (stop == depth) break;
+                    if (quad / 2 == 2) {
+                        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+                            below[r] = sums[r];
+                            sums[r] = vec4(0.0);
+                        }
+                    }
                 }
             }
-            [[unroll]] for (uint r = 0; r < ROWS; ++r) partial[r * LANES + lane] = sums[r];
+            [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+                partial[r * LANES + lane] = sums[r];
+                if (APART) partial_below[r * LANES + lane] = below[r];
+            }
             barrier();
             if (SLICES > 8) {
                 // Many slices become eight.
                 if (works && slice < 8) {
                     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                        for (uint s = 8; slice + s < SLICES; s += 8) sums[r] += partial[r * LANES + lane + s * QUADS];
+                        for (uint s = 8; slice + s < SLICES; s += 8) {
+                            sums[r] += partial[r * LANES + lane + s * QUADS];
+                            if (APART) below[r] += partial_below[r * LANES + lane + s * QUADS];
+                        }
                         partial[r * LANES + lane] = sums[r];
+                        if (APART) partial_below[r * LANES + lane] = below[r];
                     }
                 }
                 barrier();
@@ -230,7 +252,10 @@ void main() {
                 float added[4] = float[](0.0, 0.0, 0.0, 0.0);
                 [[unroll]] for (uint g = 0; g < GATES; ++g) {
                     const uint at = r * LANES + within / 8 * SLICES * QUADS + g * 2 + within % 8 / 4;
-                    for (uint s = 0; s < min(SLICES, 8); ++s) added[g] += partial[at + s * QUADS][within % 4];
+                    for (uint s = 0; s < min(SLICES, 8); ++s) {
+                        added[g] += partial[at + s * QUADS][within % 4];
+                        if (APART && g == 2) gates[g] += partial_below[at + s * QUADS][within % 4];
+                    }
                 }
                 const float old_hidden = terms[now + r * depth + own + unit];
                 float old_cell = 0.0;

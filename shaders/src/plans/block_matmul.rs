@@ -134,9 +134,15 @@ fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     }
     let (span, units) = (fixed("a team", span)?, fixed("units", units)?);
     let lanes = lanes.max(span);
+    let enough = u64::from(params.get("enough")?).max(1);
+    // As many columns at a time, and more turns, only where enough workgroups are left.
+    let groups_of = |columns: u32| op.n / u64::from(lanes / span * columns);
+    let halved = |columns: &u32| (*columns > 1).then_some(columns / 2);
+    let columns = std::iter::successors(Some(columns), halved)
+        .find(|columns| groups_of(*columns) >= enough / 2)
+        .unwrap_or(1);
     let each = lanes / span * columns;
-    // More turns only where enough workgroups are left.
-    let most = op.n / (u64::from(each) * u64::from(params.get("enough")?)).max(1);
+    let most = op.n / (u64::from(each) * enough);
     let turns = fixed("turns", most.clamp(1, params.get("turns")?.max(1).into()))?;
     let (normed, gated) = (u32::from(op.norm.is_some()), u32::from(op.gate.is_some()));
     let constants = [lanes, span, units, columns].into_iter().chain(finish(op));

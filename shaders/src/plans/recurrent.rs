@@ -52,6 +52,8 @@ struct Share {
     /// Elements of shared memory for terms and for cells.
     terms: u64,
     cells: u64,
+    /// Sums of a quad that an invocation has for each sequence: two where those of the layer below are apart.
+    sums: u64,
 }
 
 impl Share {
@@ -60,11 +62,12 @@ impl Share {
         let quads = pass * op.cell.gates() * 2;
         let slices = if params.get("exchanged")? == 1 { 1 } else { (u64::from(lanes) / quads).max(1) };
         let rows = op.batch.next_power_of_two().min(params.get("rows")?.into()).max(1);
-        Ok(Share { lanes, rows, pass, slices: slices.min(depth), held: 0, terms: rows * depth, cells: 1 })
+        let (slices, terms) = (slices.min(depth), rows * depth);
+        Ok(Share { lanes, rows, pass, slices, held: 0, terms, cells: 1, sums: 1 })
     }
 
     fn shared_bytes(&self) -> u64 {
-        (self.terms + self.cells + u64::from(self.lanes) * self.rows * 4) * 4
+        (self.terms + self.cells + u64::from(self.lanes) * self.rows * self.sums * 4) * 4
     }
 
     /// The same with fewer sequences where shared memory has no room for as many.
@@ -209,7 +212,8 @@ fn each_step(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit
     let lanes = u64::from(params.get("lanes")?);
     let pass = pass.min(lanes / (op.cell.gates() * 2)).max(1);
     let depth = op.depth(op.layers - 1);
-    let share = Share::new(op, params, pass, depth)?.fitting(SHARED_BYTES)?;
+    let apart = u64::from(op.cell == Cell::Gru && op.layers > 1);
+    let share = Share { sums: 1 + apart, ..Share::new(op, params, pass, depth)? }.fitting(SHARED_BYTES)?;
     let steps = (0..dispatches).map(|first| share.step(op, build, None, first));
     let states = 3 * op.batch * op.hidden * op.layers * op.directions();
     Ok(Plan::new(steps.collect::<Result<Vec<Step>, Unfit>>()?, vec![(states * 4).into()]))

@@ -146,6 +146,12 @@ fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     // Several columns with gates and what comes next are more than registers hold where a row has several subgroups: on an H100,
     // 14336 columns of 4096 took 207 µs in turns and 44 without.
     let crowded = gated == 1 && columns > 1 && span > 32;
+    if crowded && columns > 2 {
+        return Err(Unfit(format!(
+            "has no registers for {columns} columns with gates of rows of {} elements",
+            op.k
+        )));
+    }
     let most = if crowded { 1 } else { op.n / (u64::from(each) * enough) };
     let turns = fixed("turns", most.clamp(1, params.get("turns")?.max(1).into()))?;
     let constants = [lanes, span, units, columns].into_iter().chain(finish(op));

@@ -71,6 +71,8 @@ pub mod pad;
 pub mod pool2d;
 pub mod quant_matmul;
 pub mod recurrent;
+#[cfg(any(test, feature = "testing"))]
+mod recurrent_samples;
 pub mod reduce;
 pub mod resize;
 pub mod rotary;

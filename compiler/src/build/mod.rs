@@ -119,6 +119,8 @@ pub struct Builder {
     known: codes::Known,
     /// Recurrent layers, for those that read them.
     stacks: Vec<recurrent::Stack>,
+    /// Last states of some layers, those of more layers, and how many of these they are.
+    last_states: Vec<(TensorId, TensorId, u64)>,
 }
 
 /// How far a graph was built; see [`Builder::mark`].
@@ -438,6 +440,7 @@ impl Builder {
     /// # Errors
     /// The graph breaks a rule, which is a fault of the front end.
     pub fn finish(mut self) -> Result<Graph> {
+        self.share_last_states()?;
         self.graph.body = self.open.pop().expect("the body is open");
         self.graph.check_while(self.control.at(Stage::Importing))?;
         Ok(self.graph)

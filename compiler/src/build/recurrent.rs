@@ -8,7 +8,7 @@ use halite_ops::{
 };
 
 use super::{Builder, Range, Result};
-use crate::graph::{NodeOp, TensorId};
+use crate::graph::{Node, NodeOp, Region, TensorId};
 
 /// Weights of a layer's recurrence from which on layers are worth having in one operation. Smaller layers do all their steps in
 /// one workgroup, and what they read is better multiplied for all steps at once.
@@ -45,10 +45,11 @@ pub struct RecurrentLayer {
     pub lengths: Option<TensorId>,
 }
 
-/// Layers on top of each other, and where their results are.
+/// Layers on top of each other, and their results: what the last layer gives, and the last states of all.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     out: TensorId,
+    last: TensorId,
     layers: Vec<RecurrentLayer>,
 }
 
@@ -59,16 +60,15 @@ impl Builder {
     /// # Errors
     /// Dimensions do not go together.
     pub fn recurrent(&mut self, layer: RecurrentLayer) -> Result<[TensorId; 2]> {
-        let layers = match self.below(&layer) {
-            Some(mut layers) => {
-                layers.push(layer);
-                layers
-            }
-            None => vec![layer],
-        };
+        let below = self.below(&layer);
+        let mut layers = below.as_ref().map_or_else(Vec::new, |stack| stack.layers.clone());
+        layers.push(layer);
         let made = self.stacked(&layers)?;
         let count = layers.len() as u64;
-        self.stacks.push(Stack { out: made[0], layers });
+        if let Some(below) = below {
+            self.last_states.push((below.last, made[1], count - 1));
+        }
+        self.stacks.push(Stack { out: made[0], last: made[1], layers });
         let dims = self.dims(made[1]).to_vec();
         let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
         if count > 1 {
@@ -77,8 +77,32 @@ impl Builder {
         Ok([made[0], self.slice(made[1], &ranges)?])
     }
 
+    /// Lets what reads last states of layers read them of the operation that has these layers and more, so that the one with fewer
+    /// layers is not needed for them.
+    pub(super) fn share_last_states(&mut self) -> Result<()> {
+        for (below, last, count) in std::mem::take(&mut self.last_states) {
+            let Some((place, readers)) = self.open.last().and_then(|body| copies(body, below, last)) else {
+                continue;
+            };
+            let mut ranges: Vec<Range> = self.dims(last).iter().map(|size| Range::all(*size)).collect();
+            ranges[1].count = count;
+            let before = self.nodes();
+            let part = self.slice(last, &ranges)?;
+            let nodes = &mut self.open.last_mut().expect("the body is open").nodes;
+            let mut moved: Vec<Node> = nodes.drain(before..).collect();
+            for (gone, reader) in readers.iter().enumerate() {
+                moved.push(nodes.remove(reader - gone));
+            }
+            let behind = place + 1 - readers.len();
+            nodes.splice(behind..behind, moved);
+            let inputs = nodes.iter_mut().flat_map(|node| &mut node.inputs);
+            inputs.filter(|id| **id == below).for_each(|id| *id = part);
+        }
+        Ok(())
+    }
+
     /// The layers that a layer can be put on top of.
-    fn below(&self, layer: &RecurrentLayer) -> Option<Vec<RecurrentLayer>> {
+    fn below(&self, layer: &RecurrentLayer) -> Option<Stack> {
         let [_, rows, hidden] = *self.tensor(layer.recurrence).sizes() else { return None };
         let weights = rows.value().saturating_mul(hidden.value());
         let nodes = &self.open.last()?.nodes;
@@ -94,7 +118,7 @@ impl Builder {
                     && layer.lengths.is_none()
                     && self.tensor(first.state).sizes() == self.tensor(layer.state).sizes();
                 let worth = weights > MANY_WEIGHTS && hidden <= MOST_UNITS;
-                return (same && worth).then(|| stack.layers.clone());
+                return (same && worth).then(|| stack.clone());
             }
             if !matches!(node.op, NodeOp::View) {
                 return None;
@@ -209,6 +233,25 @@ impl Builder {
     }
 }
 
+/// Where `last` is defined, and the copies and views before that place that make something of `below`; none where another node before it
+/// reads that.
+fn copies(body: &Region, below: TensorId, last: TensorId) -> Option<(usize, Vec<usize>)> {
+    let place = body.nodes.iter().position(|node| node.outputs.contains(&last))?;
+    let (mut readers, mut reached) = (Vec::new(), vec![below]);
+    for (reader, node) in body.nodes[..=place].iter().enumerate() {
+        // Bodies name what they read themselves.
+        if matches!(node.op, NodeOp::If(_) | NodeOp::Loop(_)) {
+            return None;
+        }
+        if node.inputs.iter().any(|id| reached.contains(id)) {
+            let copies = matches!(node.op, NodeOp::View | NodeOp::Operation(Operation::StridedCopy(_)));
+            readers.push(reader);
+            reached.extend(copies.then_some(&node.outputs)?);
+        }
+    }
+    Some((place, readers))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,12 +283,21 @@ mod tests {
         }
     }
 
+    /// What else of the first layer is read.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Shown {
+        Nothing,
+        Last,
+        All,
+    }
+
     /// The networks that are left of two layers on top of each other.
-    fn of_two(cell: Cell, hidden: u64, shown: bool) -> (Graph, Vec<Recurrent>) {
+    fn of_two(cell: Cell, hidden: u64, shown: Shown) -> (Graph, Vec<Recurrent>) {
         let mut b = Builder::new();
         let x = b.input("x", F32, &[5, 3, 16]).unwrap();
         let first = layer(&mut b, cell, x, hidden);
-        let [out, _] = b.recurrent(first).unwrap();
+        let [out, below] = b.recurrent(first).unwrap();
+        let below = b.reshape(below, &[cell.states(), 3, hidden]).unwrap();
         let flat = b.reshape(out, &[5, 3, hidden]).unwrap();
         let second = layer(&mut b, cell, flat, hidden);
         let [y, last] = b.recurrent(second).unwrap();
@@ -253,8 +305,10 @@ mod tests {
         assert_eq!(b.dims(last), [cell.states(), 1, 3, hidden]);
         b.output("y", y);
         b.output("last", last);
-        if shown {
-            b.output("below", out);
+        match shown {
+            Shown::Nothing => {}
+            Shown::Last => b.output("last below", below),
+            Shown::All => b.output("below", out),
         }
         let mut graph = b.finish().unwrap();
         crate::passes::optimize(&mut graph).unwrap();
@@ -268,13 +322,15 @@ mod tests {
 
     #[test]
     fn large_layers_on_top_of_each_other_are_one_operation() {
-        let (graph, networks) = of_two(Cell::Lstm, 136, false);
+        let (graph, networks) = of_two(Cell::Lstm, 136, Shown::Nothing);
         assert_eq!(networks.iter().map(|op| op.layers).collect::<Vec<_>>(), [2], "{graph}");
         let layers = |cell, hidden, shown| -> Vec<u64> {
             of_two(cell, hidden, shown).1.iter().map(|op| op.layers).collect()
         };
-        assert_eq!(layers(Cell::Lstm, 32, false), [1, 1]);
-        assert_eq!(layers(Cell::Gru, 160, false), [2]);
-        assert_eq!(layers(Cell::Lstm, 136, true), [1, 2], "what else reads the first is computed, too");
+        assert_eq!(layers(Cell::Lstm, 32, Shown::Nothing), [1, 1]);
+        assert_eq!(layers(Cell::Gru, 160, Shown::Nothing), [2]);
+        assert_eq!(layers(Cell::Lstm, 136, Shown::All), [1, 2], "what else reads the first is computed, too");
+        assert_eq!(layers(Cell::Lstm, 136, Shown::Last), [2], "all last states are there");
+        assert_eq!(layers(Cell::Gru, 160, Shown::Last), [2]);
     }
 }

@@ -1,7 +1,8 @@
 // Steps of a recurrent network. A workgroup has ROWS sequences of a direction or layer. With WHOLE it does steps of one layer, and
 // keeps the state in shared memory; what a layer reads of the one below was multiplied before, by project.comp. Otherwise it does
 // one step for PASS blocks of eight units, and the state lies in `states`, of which a step reads one half and writes the other:
-// layer l does step t while the layer above does step t - 1.
+// layer l does step t while the layer above does step t - 1. With LAYER it does one step of one layer, and what the layer reads of
+// the one below was multiplied before.
 //
 // A block's weights lie together: for each term of its sums the gates of eight units, as quads. An invocation adds up a quad of
 // columns for every SLICES-th term; then an invocation for each unit adds the slices and does what the cell does. HELD quads of
@@ -29,6 +30,7 @@ layout(constant_id = 9) const uint ACTIVATION = 6;
 layout(constant_id = 10) const bool LENGTHS = false;
 layout(constant_id = 11) const bool STACKED = false;  // Layers along z, not directions.
 layout(constant_id = 12) const uint REVERSED = 0;     // Directions that begin at the end, as bits.
+layout(constant_id = 13) const bool LAYER = false;    // Without WHOLE.
 
 ELEMENT_BUFFER(0, projected, readonly, TYPE);
 QUAD_BUFFER(1, weights, readonly, WEIGHT);
@@ -38,14 +40,14 @@ ELEMENT_BUFFER(3, before, readonly, TYPE);
 layout(set = 0, binding = 4, std430) readonly buffer Lengths { int lengths[]; };
 ELEMENT_BUFFER(5, result, , TYPE);
 ELEMENT_BUFFER(6, last, , TYPE);
-// With WHOLE, what a layer gives to the one above, and behind it products of that.
+// With WHOLE and LAYER, what a layer gives to the one above, and behind it products of that; without WHOLE the state behind that.
 layout(set = 0, binding = 7, std430) buffer States { float states[]; };
 
 layout(push_constant) uniform Shape {
     uint steps, batch, hidden;
     uint networks;  // Layers, or directions.
-    uint first;     // The step of the lowest layer; with WHOLE, the layer.
-    uint from, to;  // With WHOLE, the steps.
+    uint first;     // The step, without LAYER that of the lowest layer; with WHOLE, the layer.
+    uint from, to;  // With WHOLE, the steps; with LAYER, `from` is the layer.
 };
 
 const uint GATES = CELL == 0u ? 1u : CELL + 2u;
@@ -53,7 +55,8 @@ const uint QUADS = GATES * 2u;
 const uint UNITS = PASS * 8u;
 const uint LANES = gl_WorkGroupSize.x;
 // What a GRU's new gate gets of the layer below goes past the reset: its sums are apart.
-const bool APART = CELL == 1u && STACKED && !WHOLE;
+const bool MULTIPLIED = WHOLE || LAYER;  // What is read of the layer below.
+const bool APART = CELL == 1u && STACKED && !MULTIPLIED;
 const uint APART_ROOM = APART ? gl_WorkGroupSize.x * ROWS : 1;
 
 shared float terms[TERMS];
@@ -89,7 +92,7 @@ void outside(uint t, uint row, uint unit, inout float gates[4]) {
         if (is_above) {
             const uint first = CELL == 1u ? network * (width + hidden) : (network - 1) * width;
             gates[g] = CONCAT(LOAD_, TYPE)(biases, first + column);
-            if (WHOLE) gates[g] += states[steps * batch * hidden + (t * batch + row) * width + column];
+            if (MULTIPLIED) gates[g] += states[steps * batch * hidden + (t * batch + row) * width + column];
         } else {
             gates[g] = CONCAT(LOAD_, TYPE)(projected, ((t * batch + row) * directions + direction) * width + column);
         }
@@ -116,11 +119,11 @@ float cell_of(float gates[4], float sums[4], float hidden_before, uint unit, ino
 
 void main() {
     const uint lane = gl_LocalInvocationIndex;
-    network = WHOLE ? first + gl_WorkGroupID.z : gl_WorkGroupID.z;
+    network = (WHOLE ? first : LAYER ? from : 0) + gl_WorkGroupID.z;
     row0 = gl_WorkGroupID.y * ROWS;
     is_above = STACKED && network > 0;
     is_top = !STACKED || network + 1 == networks;
-    depth = is_above && !WHOLE ? 2 * hidden : hidden;
+    depth = is_above && !MULTIPLIED ? 2 * hidden : hidden;
     own = depth - hidden;
     const uint blocks = (hidden + 7) / 8;
     const uint each = blocks * hidden * QUADS;
@@ -130,11 +133,14 @@ void main() {
     const uint half_states = networks * batch * hidden;
     const bool reverse = !STACKED && ((REVERSED >> network) & 1u) == 1u;
 
-    const uint begin = WHOLE ? from : first - (STACKED ? network : 0);
-    if (!WHOLE && (STACKED && network > first || begin >= steps)) return;
+    const bool beside = STACKED && !MULTIPLIED;  // Layers at steps of their own.
+    const uint begin = WHOLE ? from : first - (beside ? network : 0);
+    if (!WHOLE && (beside && network > first || begin >= steps)) return;
     const uint end = WHOLE ? to : begin + 1;
     // Halves of `states` that a step reads and writes; cells lie behind both.
-    const uint old_half = (first & 1u) * half_states, new_half = half_states - old_half, kept = 2 * half_states;
+    const uint kept_from = LAYER ? steps * batch * hidden * (1 + GATES) : 0, odd = first & 1u;
+    const uint old_half = kept_from + odd * half_states, new_half = kept_from + (1 - odd) * half_states;
+    const uint kept = kept_from + 2 * half_states;
 
     const uint quad = lane % QUADS, slice = lane / QUADS % SLICES, part = min(lane / (QUADS * SLICES), PASS - 1);
     const bool works = EACH_WORKS || lane < QUADS * SLICES * PASS;
@@ -272,10 +278,10 @@ void main() {
                     h = old_hidden;
                     c = old_cell;
                 }
+                if (MULTIPLIED && !is_top) states[(t * batch + row) * hidden + unit] = shown;
                 if (WHOLE) {
                     terms[half_terms - now + r * depth + own + unit] = h;
                     if (CELL == 2u) cells[r * hidden + unit] = c;
-                    if (!is_top) states[(t * batch + row) * hidden + unit] = shown;
                 } else {
                     states[new_half + place(network, row, unit)] = h;
                     if (CELL == 2u) states[kept + place(network, row, unit)] = c;

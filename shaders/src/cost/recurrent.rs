@@ -57,13 +57,14 @@ const BARRIERS: f64 = 4.0;
 pub(super) fn estimate(op: &Recurrent, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let rates = if target.target.is_processor() { &PROCESSOR } else { &GPU };
     let units = target.hints.compute_units.map_or(rates.units, f64::from);
-    let whole = variant.template == "whole";
+    let (whole, layers) = (variant.template == "whole", variant.template == "layers");
     let mut time = 0.0;
     for step in &plan.steps {
         time += rates.dispatch;
         // Steps from the sixth to the seventh number; other dispatches of these plans multiply rows at once, which is fast.
         time += match step.push.get(5..7) {
             Some([from, to]) if whole => (*to - *from).as_f64() * turn(op, step, 0, rates, units)?,
+            Some(_) if layers => turn(op, step, 0, rates, units)?,
             Some(_) => turn(op, step, op.layers - 1, rates, units)?,
             None => projection(op, rates, units),
         };

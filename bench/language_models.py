@@ -4,19 +4,23 @@
     python language_models.py llama FOLDER LIBRARIES pp512 tg128
 
 `make` writes FOLDER/SHAPE-TYPE.gguf. `llama` prints tokens per second of each file by llama.cpp's Vulkan back end, all layers on
-the device, as llama-bench measures: the mean of five repetitions, after half a second of calls. LIBRARIES is a folder with its libggml-base,
-libggml, libggml-cpu, libggml-vulkan and libllama, such as that of the package `cyllama-vulkan` 0.7.0. Needs `numpy` and `gguf` 0.19.
+the device, as llama-bench measures: the mean of five repetitions, after half a second of calls. LIBRARIES is a folder of its libraries, with
+those of both back ends (../conformance/models/llama_cpp.py). Needs `numpy` and `gguf` 0.19.
 """
 
 import ctypes as C
 import glob
 import json
 import os
+import pathlib
 import sys
 import time
 
 import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "conformance" / "models"))
+from llama_cpp import libraries  # noqa: E402
 
 # Architecture, layers, width, heads, heads of keys and values, elements of a head, inner width, tokens, whether the table is the output.
 SHAPES = {
@@ -103,41 +107,6 @@ def make(folder, name):
     w.close()
 
 
-class Params(C.Structure):
-    """Either of llama.cpp's structures of parameters: taken from it and handed back, with some numbers of 32 bits changed."""
-
-    _fields_ = [("data", C.c_uint8 * 512)]
-
-
-class Batch(C.Structure):
-    _fields_ = [("count", C.c_int32)] + [(name, C.c_void_p) for name in ("token", "embd", "pos", "n_seq", "seq", "logits")]
-
-
-def libraries(folder):
-    """llama.cpp with its Vulkan back end, whose first device it takes."""
-    load = lambda name: C.CDLL(glob.glob(os.path.join(folder, name))[0], mode=C.RTLD_GLOBAL)
-    load("libggml-base*.so*")
-    ggml, lib = load("libggml-[!bcv]*.so*"), load("libllama*.so*")
-    ggml.ggml_backend_load.restype = C.c_void_p
-    for part in ("cpu", "vulkan"):
-        assert ggml.ggml_backend_load(glob.glob(os.path.join(folder, f"libggml-{part}*.so"))[0].encode()), part
-    for name, result, arguments in (
-        ("llama_model_default_params", Params, []),
-        ("llama_context_default_params", Params, []),
-        ("llama_model_load_from_file", C.c_void_p, [C.c_char_p, Params]),
-        ("llama_init_from_model", C.c_void_p, [C.c_void_p, Params]),
-        ("llama_batch_get_one", Batch, [C.c_void_p, C.c_int32]),
-        ("llama_decode", C.c_int32, [C.c_void_p, Batch]),
-        ("llama_synchronize", None, [C.c_void_p]),
-        ("llama_get_memory", C.c_void_p, [C.c_void_p]),
-        ("llama_memory_clear", None, [C.c_void_p, C.c_bool]),
-        ("llama_model_free", None, [C.c_void_p]),
-        ("llama_free", None, [C.c_void_p]),
-    ):
-        getattr(lib, name).restype, getattr(lib, name).argtypes = result, arguments
-    return lib
-
-
 def measure(lib, path, tests):
     """Tokens per second of each test, `pp512` or `tg128`."""
     params = lib.llama_model_default_params()
@@ -178,7 +147,7 @@ def main(what, folder, *others):
         for name in others:
             make(folder, name)
         return
-    lib = libraries(others[0])
+    lib = libraries(others[0], ["cpu", "vulkan"])
     for path in sorted(glob.glob(os.path.join(folder, "*.gguf"))):
         print(json.dumps({"model": os.path.basename(path)[:-5], **measure(lib, path, others[1:])}), flush=True)
 

@@ -11,7 +11,6 @@ llama.cpp rounds activations to 8 bits.
 """
 
 import ctypes as C
-import glob
 import json
 import os
 import sys
@@ -19,6 +18,8 @@ import tempfile
 
 import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter, PoolingType, dequantize, quantize
+
+from llama_cpp import SILENT, libraries as libraries_of
 
 WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT = 32, 2, 1, 16, 64, 128
 TEMPLATE = (
@@ -216,47 +217,12 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0, di
     w.close()
 
 
-class Params(C.Structure):
-    """Parameters of llama.cpp, which are left as they are but for the first numbers."""
-
-    _fields_ = [("bytes", C.c_uint8 * 512)]
-
-
-# Nothing of what llama.cpp tells is of interest.
-SILENT = C.CFUNCTYPE(None, C.c_int, C.c_char_p, C.c_void_p)(lambda level, text, data: None)
-
-
-class Batch(C.Structure):
-    _fields_ = [("count", C.c_int32)] + [(name, C.c_void_p) for name in ("token", "embd", "pos", "n_seq", "seq", "logits")]
-
-
 class Llama:
     """A model in llama.cpp's processor back end."""
 
     def __init__(self, libraries, path, caches=None):
-        load = lambda name: C.CDLL(glob.glob(os.path.join(libraries, name))[0], mode=C.RTLD_GLOBAL)
-        load("libggml-base*.so*")
-        ggml, self.lib = load("libggml-[!bcv]*.so*"), load("libllama*.so*")
-        self.lib.llama_log_set(SILENT, None)
-        ggml.ggml_backend_load.restype = C.c_void_p
-        assert ggml.ggml_backend_load(glob.glob(os.path.join(libraries, "libggml-cpu*.so"))[0].encode())
-        f = self.lib
-        for name, result, arguments in (
-            ("llama_model_default_params", Params, []),
-            ("llama_context_default_params", Params, []),
-            ("llama_model_load_from_file", C.c_void_p, [C.c_char_p, Params]),
-            ("llama_init_from_model", C.c_void_p, [C.c_void_p, Params]),
-            ("llama_model_get_vocab", C.c_void_p, [C.c_void_p]),
-            ("llama_vocab_n_tokens", C.c_int32, [C.c_void_p]),
-            ("llama_batch_get_one", Batch, [C.c_void_p, C.c_int32]),
-            ("llama_decode", C.c_int32, [C.c_void_p, Batch]),
-            ("llama_get_logits_ith", C.POINTER(C.c_float), [C.c_void_p, C.c_int32]),
-            ("llama_model_n_embd", C.c_int32, [C.c_void_p]),
-            ("llama_set_embeddings", None, [C.c_void_p, C.c_bool]),
-            ("llama_get_embeddings_seq", C.POINTER(C.c_float), [C.c_void_p, C.c_int32]),
-            ("llama_tokenize", C.c_int32, [C.c_void_p, C.c_char_p, C.c_int32, C.c_void_p, C.c_int32, C.c_bool, C.c_bool]),
-        ):
-            getattr(f, name).restype, getattr(f, name).argtypes = result, arguments
+        f = self.lib = libraries_of(libraries, ["cpu"])
+        f.llama_log_set(SILENT, None)
         self.model = f.llama_model_load_from_file(path.encode(), f.llama_model_default_params())
         assert self.model, path
         params = f.llama_context_default_params()

@@ -48,15 +48,15 @@ pub enum Direction {
     Both,
 }
 
-/// A recurrent network. Inputs: what each step adds to the sums of the first layer (products of what is read, and biases),
-/// `[steps, batch, directions, gates * hidden]`; the weights of the recurrence, `[directions, hidden / 8, hidden, gates, 8]`: of
-/// blocks of eight units, for each term, gate and unit, whatever is there behind the last unit; behind them those of each layer
-/// above the first, `[hidden / 8, 2 * hidden, gates, 8]`, whose first terms are the units of the layer below and the others its
-/// own; the state before, `[states, layers * directions, batch, hidden]`; of a GRU, `[directions, hidden]` that is added before
-/// the reset; with several layers, the biases of the others, `[layers - 1, gates * hidden]`; with several of a GRU, `[layers, 4, hidden]`
-/// in place of both: biases of the gates, which nothing reads of the first layer, and what is added before the reset; lengths of
-/// sequences, `[batch]`, behind which results are 0 and the state stays. Outputs: `h` of the last layer, `[steps, directions, batch, hidden]`, and the state
-/// behind the last step.
+/// A recurrent network. Inputs: what each step adds to the sums of the first layer (products of what is read, and biases), `[steps,
+/// batch, directions, gates * hidden]`; the weights of the recurrence, `[directions, hidden / 8, hidden, gates, 8]`: of blocks of
+/// eight units, for each term, gate and unit, whatever is there behind the last unit; behind them those of each layer above the
+/// first, `[hidden / 8, 2 * hidden, gates, 8]`, whose first terms are the units of the layer below and the others its own; the
+/// state before, `[states, layers * directions, batch, hidden]`; of a GRU, `[directions, hidden]` that is added before the reset;
+/// with several layers, the biases of the others, `[layers - 1, gates * hidden]`; with several of a GRU, `[layers, 4, hidden]` in
+/// place of both: biases of the gates, which nothing reads of the first layer, and what is added before the reset; lengths of
+/// sequences, `[batch]`, behind which results are 0 and the state stays. Outputs: `h` of the last layer, `[steps, directions,
+/// batch, hidden]`, and the state behind the last step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recurrent {

@@ -7,6 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::run;
+use serde_json::Value;
 
 fn model(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf");
@@ -118,6 +119,14 @@ fn speed_is_told_as_llama_bench_tells_it() {
             && told.stdout.contains("| pp40 |")
             && told.stdout.contains("| tg3 |")
     );
+    let samples = |more: &[&str]| -> Vec<usize> {
+        let flags = ["bench", &model, "--device=vulkan", "--generate", "tg1", "--warmup=0", "--json"];
+        let told: Value = serde_json::from_str(&run("halite", &[&flags[..], more].concat()).stdout).unwrap();
+        let rows = told.as_array().unwrap().iter();
+        rows.map(|row| row["samples_ts"].as_array().unwrap().len()).collect()
+    };
+    assert_eq!(samples(&[]), [5]);
+    assert_eq!(samples(&["--benchmark_repetitions=2"]), [2]);
     let wrong = run("halite", &["bench", &model, "--generate", "xx1"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("pp512"), "{}", wrong.stderr);
 }

@@ -254,6 +254,8 @@ fn copies(body: &Region, below: TensorId, last: TensorId) -> Option<(usize, Vec<
 
 #[cfg(test)]
 mod tests {
+    use halite_ops::Values;
+
     use super::*;
     use crate::graph::{ElementType, Graph};
 
@@ -268,6 +270,7 @@ mod tests {
             b.input(&name, F32, dims).unwrap()
         };
         let (weights, recurrence) = (input(b, &[1, rows, width]), input(b, &[1, rows, hidden]));
+        let bias = Some(input(b, &[1, rows]));
         let reset_bias = (cell == Cell::Gru).then(|| input(b, &[1, hidden]));
         RecurrentLayer {
             cell,
@@ -276,7 +279,7 @@ mod tests {
             x,
             weights,
             recurrence,
-            bias: None,
+            bias,
             reset_bias,
             state: b.expand(zero, &[cell.states(), 1, 3, hidden]).unwrap(),
             lengths: None,
@@ -289,6 +292,47 @@ mod tests {
         Nothing,
         Last,
         All,
+    }
+
+    /// What two layers give, and their last states, by the references of operations; `apart` keeps them two operations.
+    fn values_of_two(cell: Cell, hidden: u64, apart: bool) -> Vec<Vec<f64>> {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[2, 3, 4]).unwrap();
+        let first = layer(&mut b, cell, x, hidden);
+        let [out, below] = b.recurrent(first).unwrap();
+        let below = b.reshape(below, &[cell.states(), 3, hidden]).unwrap();
+        let mut flat = b.reshape(out, &[2, 3, hidden]).unwrap();
+        if apart {
+            let zero = b.float(DType::F32, 0.0).unwrap();
+            flat = b.binary(Function::Add, flat, zero).unwrap();
+        }
+        let second = layer(&mut b, cell, flat, hidden);
+        let [y, last] = b.recurrent(second).unwrap();
+        for (name, id) in [("y", y), ("last", last), ("last below", below)] {
+            b.output(name, id);
+        }
+        let graph = b.finish().unwrap();
+        let mut seed = 7u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            DType::F32.round(((seed >> 40) as f64 / f64::from(1 << 23) - 1.0) / 12.0)
+        };
+        let elements = graph.inputs.iter().map(|port| graph.tensor(port.tensor).count().exact());
+        let inputs: Vec<Values> =
+            elements.map(|count| Values::Float((0..count).map(|_| random()).collect())).collect();
+        graph.evaluate(&inputs).unwrap().iter().map(Values::floats).collect()
+    }
+
+    #[test]
+    fn layers_on_top_of_each_other_give_what_they_give_alone() {
+        for cell in [Cell::Lstm, Cell::Gru] {
+            let [one, two] = [false, true].map(|apart| values_of_two(cell, 152, apart));
+            for (one, two) in one.iter().zip(&two) {
+                assert!(one.iter().any(|value| value.abs() > 1e-3));
+                let off = one.iter().zip(two).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(one.len() == two.len() && off < 1e-6, "{cell:?}: {off}");
+            }
+        }
     }
 
     /// The networks that are left of two layers on top of each other.

@@ -32,7 +32,7 @@ fn text_is_written_as_text_and_as_json() {
         return;
     }
     assert_eq!(json.code, 0, "{}{}", json.stdout, json.stderr);
-    let made: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let made: Value = serde_json::from_str(&json.stdout).unwrap();
     let count = made["tokens"].as_array().unwrap().len();
     assert!(count > 0 && made["generation"]["tokens"] == count, "{made}");
     assert_eq!(made["context"], 128, "what the model was trained for");
@@ -97,7 +97,7 @@ fn a_file_tells_what_is_in_it() {
         assert!(told.stdout.contains(wanted), "{wanted}\n{}", told.stdout);
     }
     let json = run("halite", &["dump", &model("gemma3.gguf"), "--json"]);
-    let made: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let made: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(made["metadata"]["gemma3.block_count"], 6);
     assert_eq!(made["tensors"][0]["type"], "Q8_0");
 }

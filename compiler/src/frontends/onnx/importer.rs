@@ -278,12 +278,17 @@ impl<'m> Importer<'m> {
                 (cycle[0], reason)
             }
             Unordered::Twice(name, both) => {
-                let reason = format!(
-                    "two nodes define '{name}', {} and {}; nodes that are not sorted define each name once",
-                    place(&both[0]),
-                    place(&both[1])
-                );
+                let reason = match both {
+                    [first, second] if first == second => format!("the node defines '{name}' twice"),
+                    [first, second] => {
+                        let both = format!("{} and {}", place(first), place(second));
+                        format!("two nodes define '{name}', {both}; each name is defined once")
+                    }
+                };
                 (both[1], reason)
+            }
+            Unordered::Given(name, node) => {
+                (*node, format!("the node defines '{name}', which is an input or a constant already"))
             }
         };
         CompileError::invalid(&location_of(&nodes[first], first, outer), reason)

@@ -14,6 +14,7 @@ mod flex;
 #[cfg(test)]
 mod hostile_tests;
 mod importer;
+mod inputs;
 mod listed;
 mod model;
 mod names;

@@ -6,6 +6,7 @@ use halite_formats::onnx::DataType;
 use super::{
     NodeView, Result, control, conversion,
     importer::{Importer, Site},
+    inputs::most_inputs,
     narrow, ops, sequence, survey,
     value::Value,
 };
@@ -22,6 +23,11 @@ pub(super) fn compute<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Resul
         return importer.call(site, function, inputs);
     }
     let (domain, op_type) = (site.domain, site.node.op_type.as_str());
+    let count = site.node.inputs.len();
+    if let Some(most) = most_inputs(domain, op_type, site.version).filter(|most| count > *most) {
+        let reason = format!("the node has {count} inputs; {op_type} takes at most {most}");
+        return Err(CompileError::invalid(&site.location, reason));
+    }
     if let Some(import) = control::find(domain, op_type).or_else(|| sequence::find(domain, op_type)) {
         return import(importer, site);
     }

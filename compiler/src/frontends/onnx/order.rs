@@ -16,13 +16,15 @@ pub(super) struct Order<'m> {
     pub(super) names: HashSet<&'m str>,
 }
 
-/// Why nodes have no order.
+/// Why nodes have no order, or mean nothing in any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unordered<'m> {
     /// Each of these nodes reads a result of the next, and the last one of the first.
     Cycle(Vec<usize>),
-    /// Two nodes, not sorted, define one name: which of them is meant is not known.
+    /// Two nodes define one name: the standard wants each defined once.
     Twice(&'m str, [usize; 2]),
+    /// A node defines a name that an input or a constant has.
+    Given(&'m str, usize),
 }
 
 /// The order of the nodes that outputs need. `given` are names that are defined without the nodes: inputs and constants.
@@ -35,6 +37,7 @@ pub(super) fn needed<'m>(
     outputs: impl Iterator<Item = &'m str>,
 ) -> Result<Order<'m>, Unordered<'m>> {
     let list = List::of(nodes, given);
+    list.defines_once(given)?;
     let names: HashSet<&str> = outputs.collect();
     if list.is_sorted() { Ok(list.filtered(names)) } else { list.sorted(names) }
 }
@@ -90,7 +93,6 @@ impl<'m> List<'m> {
 
     /// The needed nodes, each behind those that it reads.
     fn sorted(self, mut names: HashSet<&'m str>) -> Result<Order<'m>, Unordered<'m>> {
-        self.defines_once()?;
         let mut live = vec![false; self.nodes.len()];
         let mut open: Vec<usize> = names.iter().filter_map(|name| self.definers.get(name).copied()).collect();
         while let Some(index) = open.pop() {
@@ -107,11 +109,15 @@ impl<'m> List<'m> {
         Ok(Order { nodes, names })
     }
 
-    fn defines_once(&self) -> Result<(), Unordered<'m>> {
+    fn defines_once(&self, given: &HashSet<&str>) -> Result<(), Unordered<'m>> {
         for (index, node) in self.nodes.iter().enumerate() {
-            for name in &node.outputs {
-                if let Some(first) = self.definers.get(name.as_str()).filter(|first| **first != index) {
-                    return Err(Unordered::Twice(name, [*first, index]));
+            for (place, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+                if given.contains(name.as_str()) {
+                    return Err(Unordered::Given(name, index));
+                }
+                let first = self.definers.get(name.as_str()).copied().unwrap_or(index);
+                if first != index || node.outputs[..place].contains(name) {
+                    return Err(Unordered::Twice(name, [first, index]));
                 }
             }
         }
@@ -268,9 +274,27 @@ mod tests {
             plain(&["x", "a"], &["c"]),
         ];
         assert_eq!(order(&nodes, &["y"]), [1, 4, 2, 0]);
-        // What is given needs no node, and a name may be defined again where nodes are sorted.
-        let nodes = [plain(&["x"], &["x"]), plain(&["x"], &["y"]), plain(&["y"], &["y"])];
-        assert_eq!(order(&nodes, &["y"]), [0, 1, 2]);
+        // Outputs that nobody wants have no name, as many as there are.
+        let nodes = [plain(&["x"], &["a", "", ""]), plain(&["a"], &["y", ""])];
+        assert_eq!(order(&nodes, &["y"]), [0, 1]);
+    }
+
+    #[test]
+    fn names_are_defined_once() {
+        fn error(nodes: &[Node]) -> Unordered<'_> {
+            needed(nodes, &HashSet::from(["x"]), ["y"].into_iter()).unwrap_err()
+        }
+        // Not sorted, sorted, by one node, and where nobody reads the name.
+        let twice = [plain(&["a"], &["y"]), plain(&["x"], &["a"]), plain(&["x"], &["a"])];
+        assert_eq!(error(&twice), Unordered::Twice("a", [1, 2]));
+        let twice = [plain(&["x"], &["y"]), plain(&["y"], &["y"])];
+        assert_eq!(error(&twice), Unordered::Twice("y", [0, 1]));
+        let twice = [plain(&["x"], &["y", "y"])];
+        assert_eq!(error(&twice), Unordered::Twice("y", [0, 0]));
+        let twice = [plain(&["x"], &["a"]), plain(&["x"], &["a"]), plain(&["x"], &["y"])];
+        assert_eq!(error(&twice), Unordered::Twice("a", [0, 1]));
+        let given = [plain(&["x"], &["y"]), plain(&["x"], &["x"])];
+        assert_eq!(error(&given), Unordered::Given("x", 1));
     }
 
     #[test]
@@ -284,9 +308,6 @@ mod tests {
             [plain(&["c"], &["a"]), plain(&["a"], &["b"]), plain(&["b"], &["c"]), plain(&["c"], &["y"])];
         let error = needed(&ring, &HashSet::new(), ["y"].into_iter()).unwrap_err();
         assert_eq!(error, Unordered::Cycle(vec![0, 2, 1]));
-        let twice = [plain(&["a"], &["y"]), plain(&["x"], &["a"]), plain(&["x"], &["a"])];
-        let error = needed(&twice, &HashSet::from(["x"]), ["y"].into_iter()).unwrap_err();
-        assert_eq!(error, Unordered::Twice("a", [1, 2]));
     }
 
     fn import(nodes: &[Message], inputs: &[Message], functions: &[Message]) -> Result<(), CompileError> {
@@ -314,6 +335,21 @@ mod tests {
         let wrap = [node("Relu", &["m"], &["b"], &[]), node("Neg", &["a"], &["m"], &[])];
         let condition = port("c", BOOL, &[]);
         import(&nodes, &[condition], &[function("Wrap", &["a"], &["b"], &wrap)]).unwrap();
+    }
+
+    #[test]
+    fn nodes_that_define_a_name_again_are_named() {
+        let nodes = [node("Relu", &["x"], &["y"], &[]), node("Neg", &["y"], &["y"], &[])];
+        let error = import(&nodes, &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("Relu 'Relu_of_y'") && error.contains("Neg 'Neg_of_y'"), "{error}");
+        let nodes = [node("Relu", &["x"], &["x"], &[]), node("Neg", &["x"], &["y"], &[])];
+        let error = import(&nodes, &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("Relu_of_x") && error.contains("'x'"), "{error}");
+        // In functions too.
+        let body = [node("Relu", &["a"], &["a"], &[]), node("Relu", &["a"], &["b"], &[])];
+        let wrap = [node("own:Wrap", &["x"], &["y"], &[])];
+        let error = import(&wrap, &[], &[function("Wrap", &["a"], &["b"], &body)]).unwrap_err().to_string();
+        assert!(error.contains("'a'") && error.contains("Relu_of_a"), "{error}");
     }
 
     #[test]

@@ -172,4 +172,28 @@ pub(super) const FAULTS: &[Fault] = &[
         to: "Some(_) => core.reach_point(&point),",
         checks: &[program("halite-vulkan", "parts")],
     },
+    Fault {
+        name: "onnx.inputs_uncounted",
+        what: "a node may have one input more than its operator takes",
+        file: "compiler/src/frontends/onnx/operators.rs",
+        from: ".filter(|most| count > *most)",
+        to: ".filter(|most| count > *most + 1)",
+        checks: &[unit("halite-compiler", "frontends::onnx::inputs")],
+    },
+    Fault {
+        name: "onnx.defined_twice",
+        what: "a node may define a name that another one has defined",
+        file: "compiler/src/frontends/onnx/order.rs",
+        from: "if first != index || node.outputs[..place].contains(name) {",
+        to: "if node.outputs[..place].contains(name) {",
+        checks: &[unit("halite-compiler", "frontends::onnx::order")],
+    },
+    Fault {
+        name: "onnx.given_again",
+        what: "a node may define a name that an input has",
+        file: "compiler/src/frontends/onnx/order.rs",
+        from: "if given.contains(name.as_str()) {\n                    return",
+        to: "if given.len() == usize::MAX {\n                    return",
+        checks: &[unit("halite-compiler", "frontends::onnx::order")],
+    },
 ];

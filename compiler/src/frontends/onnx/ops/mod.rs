@@ -98,13 +98,15 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::frontends::onnx::inputs;
 
     #[test]
     fn operators_are_there_once() {
-        for tables in [ONNX, MICROSOFT] {
+        for (domain, tables) in [("", ONNX), ("com.microsoft", MICROSOFT)] {
             let mut names = HashSet::new();
             for (name, _) in tables.iter().flat_map(|table| table.iter()) {
                 assert!(names.insert(name), "{name} is there twice");
+                assert!(inputs::is_known(domain, name), "nothing says how many inputs {name} takes");
             }
         }
     }

@@ -51,3 +51,29 @@ fn counts_that_the_file_does_not_have_take_no_memory() {
         assert!(error.contains(what) || error.contains("value"), "{error}");
     }
 }
+
+#[test]
+fn arrays_lie_in_arrays_to_a_bounded_depth() {
+    // A file of one key and no tensor, whose value is an array of arrays down to one of bytes.
+    let nested = |depth: u32| {
+        let mut bytes = b"GGUF".to_vec();
+        bytes.extend(3u32.to_le_bytes());
+        bytes.extend([0u64, 1, 1].map(u64::to_le_bytes).concat());
+        bytes.push(b'k');
+        bytes.extend(9u32.to_le_bytes());
+        for _ in 1..depth {
+            bytes.extend(9u32.to_le_bytes());
+            bytes.extend(1u64.to_le_bytes());
+        }
+        bytes.extend(0u32.to_le_bytes());
+        bytes.extend(1u64.to_le_bytes());
+        bytes.push(7);
+        Gguf::read(&bytes.into())
+    };
+    assert!(matches!(nested(1).unwrap().value("k"), Some(Value::Array(array)) if array.len() == 1));
+    nested(8).unwrap();
+    for depth in [9, 10, 1000] {
+        let error = nested(depth).unwrap_err().to_string();
+        assert!(error.contains("nested deeper"), "{depth}: {error}");
+    }
+}

@@ -98,7 +98,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "formats/src/gguf/cursor.rs",
         from: "if nesting >= MAX_NESTING {",
         to: "if nesting >= MAX_NESTING << 20 {",
-        checks: &[unit("halite-formats", "gguf")],
+        checks: &[program("halite-formats", "gguf")],
     },
     Fault {
         name: "plugin.library_outside",

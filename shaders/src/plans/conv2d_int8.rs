@@ -32,6 +32,7 @@ impl Lower for Conv2dInt8 {
             "spans" => spans::spans(&shape, kernel, self.data == DType::U8),
             "written" => written::written(&shape, kernel, self.data == DType::U8),
             "depthwise_written" => written::depthwise(&shape, kernel, self.data == DType::U8),
+            "depthwise_rows" => written::depthwise_rows(&shape, kernel, self.data == DType::U8),
             "depthwise" => bytes::depthwise(&shape, kernel, self.data == DType::U8),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

@@ -1,4 +1,5 @@
-//! Dispatches of `written.comp` and `depthwise_written.comp`: convolutions of bytes on SwiftShader, in code without short loops.
+//! Dispatches of `written.comp`, `depthwise_written.comp` and `depthwise_rows.comp`: convolutions of bytes on SwiftShader, in code without
+//! short loops, or with loops that read each word once.
 
 use halite_ops::{convolution::Convolution, window::Layout};
 
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{
     Plan, Unfit,
-    plan::{fixed_groups, groups, narrow},
+    plan::{fixed, fixed_groups, groups, narrow},
 };
 
 /// Filters and neighbours of an invocation.
@@ -74,5 +75,34 @@ pub(in crate::plans) fn depthwise(
     let places = rows.div_ceil(4u64) * columns.div_ceil(4u64);
     let grid = [groups(places, lanes)?, filters, images_32(shape)?];
     let constants = vec![lanes, unsigned.into(), divides(columns, 4).into()];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}
+
+/// An invocation for four neighbours of a row of a filter over one channel, with a kernel of any size.
+pub(in crate::plans) fn depthwise_rows(
+    shape: &Convolution,
+    kernel: KernelInputs<'_>,
+    unsigned: bool,
+) -> Result<Plan, Unfit> {
+    let (p, w) = (|name| kernel.params.get(name), &shape.window);
+    let (lanes, stride) = (p("lanes")?, u64::from(p("stride")?));
+    if shape.channels != 1 || shape.layout != Layout::Nchw || w.dilations[1] != 1 {
+        return Err(Unfit("wants channels first, one channel in a group, and no dilation of columns".into()));
+    }
+    counted(shape)?;
+    let [rows, columns] = w.output();
+    // A single column has no next one.
+    if w.strides[1] != stride && !(stride == 1 && columns == 1) {
+        return Err(Unfit(format!("wants strides of {stride}")));
+    }
+    let [height, width] = w.kernel.map(|size| fixed("the kernel", size));
+    let (height, width) = (height?, width?);
+    if u64::from(width) > EXACT {
+        return Err(Unfit(format!("adds up to {EXACT} columns as floats, the kernel has {width}")));
+    }
+    let places = rows * columns.div_ceil(4u64) * shape.groups * shape.filters;
+    narrow("a number of places", places)?;
+    let grid = [groups(places, lanes)?, 1.into(), images_32(shape)?];
+    let constants = vec![lanes, height, width, divides(columns, 4).into(), unsigned.into()];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }

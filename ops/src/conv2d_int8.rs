@@ -184,6 +184,30 @@ fn samples_of(data: DType, out: DType) -> Vec<Conv2dInt8> {
         conv([1, 3, 2, 2], [2, 3, 3, 3]),
         conv([1, 0, 3, 3], [5, 0, 1, 1]),
     ]
+    .into_iter()
+    .chain(of_single_channels(&base))
+    .collect()
+}
+
+/// Groups of one channel: two filters for each, a window that is the whole image, and one that is apart and not square.
+#[cfg(any(test, feature = "testing"))]
+fn of_single_channels(base: &Conv2dInt8) -> [Conv2dInt8; 3] {
+    let of = |groups: u64, input: [u64; 4], filter: [u64; 4]| Conv2dInt8 {
+        groups,
+        input: input.map(Size::from),
+        filter,
+        ..base.clone()
+    };
+    [
+        Conv2dInt8 { strides: [2, 2], pads: [2; 4], ..of(6, [2, 6, 13, 11], [12, 1, 5, 5]) },
+        Conv2dInt8 { strides: [7, 10], pads: [0; 4], ..of(9, [1, 9, 7, 10], [9, 1, 7, 10]) },
+        Conv2dInt8 {
+            strides: [3, 1],
+            dilations: [2, 1],
+            pads: [3, 4, 2, 5],
+            ..of(3, [1, 3, 15, 18], [3, 1, 4, 9])
+        },
+    ]
 }
 
 impl Op for Conv2dInt8 {

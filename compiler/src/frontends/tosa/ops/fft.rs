@@ -1,10 +1,10 @@
-//! FFT2D and RFFT2D as products with matrices of cosines and sines, one axis after the other.
+//! FFT2D and RFFT2D as products with matrices of cosines and sines, one axis after the other. Long axes are taken apart (`fft_long`).
 
 use std::f64::consts::TAU;
 
-use halite_ops::{DType, Values};
+use halite_ops::{DType, Values, expression::Function};
 
-use super::{super::Result, call::Call, rules};
+use super::{super::Result, call::Call, fft_long, rules};
 use crate::{
     build::{Builder, Range},
     graph::{ElementType, TensorId},
@@ -18,6 +18,10 @@ pub(super) fn fft2d(b: &mut Builder, call: &Call<'_>, inverse: bool) -> Result<V
         let what = b.describe(call.inputs);
         return Err(b.invalid(format!("FFT2D of {what}")));
     }
+    if height.max(width) > fft_long::MOST_AT_ONCE {
+        let [real, imaginary] = [call.inputs[0], call.inputs[1]];
+        return Ok(fft_long::planes(b, [real, imaginary], [batch, height, width], inverse)?.to_vec());
+    }
     let both = b.concat(call.inputs, 2)?;
     let turn = Turn::new(width, width, inverse);
     let matrix = turn.beside(b, true)?;
@@ -29,9 +33,18 @@ pub(super) fn fft2d(b: &mut Builder, call: &Call<'_>, inverse: bool) -> Result<V
 pub(super) fn rfft2d(b: &mut Builder, call: &Call<'_>) -> Result<Vec<TensorId>> {
     let [batch, height, width] = sizes(b, call)?;
     let half = width / 2 + 1;
-    let matrix = Turn::new(width, half, false).beside(b, false)?;
-    let lines = b.matmul(call.inputs[0], matrix)?;
-    let mut made = columns(b, lines, [batch, height, half], false)?;
+    let mut made = if height.max(width) > fft_long::MOST_AT_ONCE {
+        let zero = b.float(DType::F32, 0.0)?;
+        let nothing = b.expand(zero, &[batch, height, width])?;
+        let made = fft_long::planes(b, [call.inputs[0], nothing], [batch, height, width], false)?;
+        let some = Range { start: 0, step: 1, count: half };
+        let kept = made.map(|part| b.slice(part, &[Range::all(batch), Range::all(height), some]));
+        kept.into_iter().collect::<Result<Vec<_>>>()?
+    } else {
+        let matrix = Turn::new(width, half, false).beside(b, false)?;
+        let lines = b.matmul(call.inputs[0], matrix)?;
+        columns(b, lines, [batch, height, half], false)?
+    };
     made[1] = real_corners(b, made[1], [height, width])?;
     Ok(made)
 }
@@ -40,10 +53,12 @@ pub(super) fn rfft2d(b: &mut Builder, call: &Call<'_>) -> Result<Vec<TensorId>> 
 /// ones, whose products with 0 are no numbers.
 fn real_corners(b: &mut Builder, imaginary: TensorId, [height, width]: [u64; 2]) -> Result<TensorId> {
     let half = width / 2 + 1;
-    let is_turn = |place: u64, size: u64| (2 * place).is_multiple_of(size);
-    let places = (0..height).flat_map(|y| (0..half).map(move |x| (y, x)));
-    let values = places.map(|(y, x)| i64::from(is_turn(y, height) && is_turn(x, width)));
-    let corners = b.values(ElementType::Bool, &[height, half], &Values::Int(values.collect()))?;
+    let turns = |count: u64, size: u64| {
+        Values::Int((0..count).map(|place| i64::from((2 * place).is_multiple_of(size))).collect())
+    };
+    let rows = b.values(ElementType::Bool, &[height, 1], &turns(height, height))?;
+    let columns = b.values(ElementType::Bool, &[half], &turns(half, width))?;
+    let corners = b.binary(Function::And, rows, columns)?;
     let zero = b.float(DType::F32, 0.0)?;
     b.select(corners, zero, imaginary)
 }
@@ -83,19 +98,20 @@ fn columns(
 }
 
 /// Cosines and sines of the angles `2 pi * i * o / size`, with the sign of the direction.
-struct Turn {
+pub(super) struct Turn {
     size: u64,
     out: u64,
     sign: f64,
 }
 
 impl Turn {
-    fn new(size: u64, out: u64, inverse: bool) -> Self {
+    /// Of `size` places, to the first `out` of them.
+    pub(super) fn new(size: u64, out: u64, inverse: bool) -> Self {
         Turn { size, out, sign: if inverse { -1.0 } else { 1.0 } }
     }
 
     /// Exact where the angle is a multiple of a quarter turn.
-    fn of(&self, i: u64, o: u64) -> (f64, f64) {
+    pub(super) fn of(&self, i: u64, o: u64) -> (f64, f64) {
         let place = i * o % self.size;
         match (4 * place / self.size, 4 * place % self.size) {
             (0, 0) => (1.0, 0.0),
@@ -110,7 +126,7 @@ impl Turn {
     }
 
     /// For rows of elements on the left: `[cos -sin; sin cos]`, or without the second row where nothing is imaginary.
-    fn beside(&self, b: &mut Builder, complex: bool) -> Result<TensorId> {
+    pub(super) fn beside(&self, b: &mut Builder, complex: bool) -> Result<TensorId> {
         let rows = if complex { 2 * self.size } else { self.size };
         b.countable(rows.saturating_mul(2 * self.out))?;
         let mut values = Vec::new();

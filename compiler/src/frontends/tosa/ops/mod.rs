@@ -5,6 +5,7 @@ mod cast;
 mod conv;
 mod elementwise;
 mod fft;
+mod fft_long;
 mod float8;
 mod matmul;
 mod moves;

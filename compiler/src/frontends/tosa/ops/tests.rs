@@ -376,3 +376,33 @@ fn what_the_specification_has_not_is_named() {
     let text = run(Operator::Exp, &[x], 0, &[(E::F32, &deep)]).unwrap_err().to_string();
     assert!(text.contains("level 8K has 6"), "{text}");
 }
+
+/// Lines longer than one product transforms, along each axis, there and back.
+#[test]
+fn long_lines_are_transformed_in_two_steps() {
+    let size = 4 * super::fft_long::MOST_AT_ONCE;
+    let wave = |n: u64| (n * n % 17) as f64 - 8.0;
+    let line = floats(&(0..size).map(wave).collect::<Vec<_>>());
+    let nothing = floats(&vec![0.0; size as usize]);
+    for dims in [[1, 1, size], [1, size, 1]] {
+        let of = |inverse| Operator::Fft2d { inverse, local_bound: false };
+        let given = [(E::F32, &dims[..], line.clone()), (E::F32, &dims[..], nothing.clone())];
+        let out = [(E::F32, &dims[..]); 2];
+        let made = run(of(false), &given, 0, &out).unwrap();
+        for place in [0, 1, 5, 65, size / 2, size - 3] {
+            let mut sums = [0.0f64; 2];
+            for n in 0..size {
+                let angle = std::f64::consts::TAU * (n * place % size) as f64 / size as f64;
+                sums[0] += wave(n) * angle.cos();
+                sums[1] -= wave(n) * angle.sin();
+            }
+            for (values, sum) in made.iter().zip(sums) {
+                assert!((values.float(place as usize) - sum).abs() < 0.05, "{dims:?} {place}");
+            }
+        }
+        let given = [0, 1].map(|part| (E::F32, &dims[..], made[part].clone()));
+        let back = run(of(true), &given, 0, &out).unwrap();
+        let off = |n: u64| (back[0].float(n as usize) / size as f64 - wave(n)).abs();
+        assert!((0..size).all(|n| off(n) < 1e-3 && back[1].float(n as usize).abs() < 1.0), "{dims:?}");
+    }
+}

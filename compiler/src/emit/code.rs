@@ -15,6 +15,8 @@ use crate::CompileError;
 
 /// Cells after which the registers of constants are used again.
 pub(super) const MOST_CELLS: u16 = 0x7000;
+/// Cells that the constants and computed sizes of one command may take. They are all needed until it is recorded.
+const COMMAND_CELLS: u16 = 0x2000;
 
 /// A value of 64 bits: its low cell.
 pub type Pair = Reg;
@@ -287,6 +289,14 @@ impl Code {
         }
     }
 
+    /// Begins a command, none of whose registers is there yet: where few are left, they are used again from here on, and not
+    /// between two of its arguments.
+    pub(super) fn begin_command(&mut self) {
+        if self.cells > MOST_CELLS - COMMAND_CELLS {
+            self.forget();
+        }
+    }
+
     /// Registers of constants and of what is computed are used again.
     pub(super) fn forget(&mut self) {
         self.words.clear();
@@ -403,6 +413,35 @@ mod tests {
 
     use super::*;
 
+    /// Commands of five different constants each, more of them than there are registers: all five are there at the end of each.
+    #[test]
+    fn constants_of_a_command_stay_until_its_end() {
+        let mut code = Code::new("0v_I", 0);
+        let sum = code.pair();
+        code.op(Op::ConstI64Zero, &[sum.into()]);
+        let (commands, each) = (7001i64, 5i64);
+        for command in 0..commands {
+            code.begin_command();
+            let args: Vec<Pair> = (0..each).map(|index| code.i64(1 + command * each + index)).collect();
+            for arg in args {
+                code.op(Op::AddI64, &[sum.into(), arg.into(), sum.into()]);
+            }
+        }
+        code.op(Op::Return, &[vec![sum].into()]);
+        let count = commands * each;
+        assert!(matches!(run(code)[..], [Value::I64(sum)] if sum == count * (count + 1) / 2));
+    }
+
+    fn run(code: Code) -> Vec<Value> {
+        let mut builder = ModuleBuilder::new("m");
+        builder.ty("i64");
+        builder.function(Some("f"), code.finish().unwrap().0).unwrap();
+        let module = Module::load(builder.finish()).unwrap();
+        let context = Context::new(&[], &[module]).unwrap();
+        let function = context.lookup("m", "f").unwrap();
+        context.invoke(&function, &[], &Invocation::default()).unwrap()
+    }
+
     /// More constants than there are registers, each checked against a sum.
     #[test]
     fn registers_of_constants_are_used_again() {
@@ -415,13 +454,7 @@ mod tests {
             code.op(Op::AddI64, &[sum.into(), value.into(), sum.into()]);
         }
         code.op(Op::Return, &[vec![sum].into()]);
-        let mut builder = ModuleBuilder::new("m");
-        builder.ty("i64");
-        builder.function(Some("f"), code.finish().unwrap().0).unwrap();
-        let module = Module::load(builder.finish()).unwrap();
-        let context = Context::new(&[], &[module]).unwrap();
-        let function = context.lookup("m", "f").unwrap();
-        let found = context.invoke(&function, &[], &Invocation::default()).unwrap();
+        let found = run(code);
         assert!(matches!(found[..], [Value::I64(sum)] if sum == count * (count + 1) / 2), "{found:?}");
     }
 }

@@ -77,6 +77,7 @@ impl Recorder<'_> {
         let mut current = None;
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
             self.watch.check()?;
+            self.code.begin_command();
             let same: Vec<&Command> = versions.iter().map(|commands| &commands[index]).collect();
             match same[0] {
                 Command::Dispatch { kernel, .. } => {

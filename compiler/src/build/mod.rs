@@ -53,7 +53,7 @@ pub use quant_product::{QuantRows, QuantWeights};
 pub use recurrent::RecurrentLayer;
 pub use resize::{OpenAxis, Placement, ResizedAxis, Resizing, fraction};
 pub use rows::{RowFormat, RowMatrix};
-pub use sample::{Between, Outside};
+pub use sample::{Between, Outside, SizeOperand};
 pub use shape::Range;
 
 use std::{collections::HashMap, sync::Arc};

@@ -28,6 +28,7 @@ class Graph:
 
     def __init__(self):
         self.nodes, self.constants = [], []
+        self.opset = 18
 
     def const(self, value):
         name = f"c{len(self.constants)}"
@@ -274,10 +275,50 @@ def picked_rows():
     return g, [("boxes", F, [12, 4]), ("scores", F, [1, 12])], [("y", F, [6, 5]), ("z", F, [None, 5])], sets
 
 
+@case
+def regions():
+    """Regions that data choose, with as many samples as the model says and as their sizes ask for; none among the sets."""
+    g = Graph()
+    g.add("Compress", ["boxes", "m"], "chosen", axis=0)
+    g.add("Compress", ["images", "m"], "of", axis=0)
+    common = dict(output_height=2, output_width=3, spatial_scale=0.5)
+    for name, more in (("two", dict(sampling_ratio=2)), ("asked", {}), ("most", dict(mode="max", sampling_ratio=2)),
+                       ("asked_most", dict(mode="max")), ("old", dict(coordinate_transformation_mode="output_half_pixel"))):
+        g.add("RoiAlign", ["x", "chosen", "of"], name, **common, **more)
+    random = np.random.default_rng(3)
+    corner = random.uniform(0, 12, (8, 2))
+    boxes = np.concatenate([corner, corner + random.uniform(0.5, 10, (8, 2))], 1).astype(np.float32)
+    images = np.int64([0, 1, 1, 0, 1, 0, 0, 1])
+    sets = [dict(x=floats(s, 2, 4, 8, 9), boxes=boxes, images=images, m=m) for s, m in enumerate([*MASKS, mask(*[0] * 8)])]
+    outs = [(n, F, [None, 4, 2, 3]) for n in ("two", "asked", "most", "asked_most", "old")]
+    return g, [("x", F, [2, 4, 8, 9]), ("boxes", F, [8, 4]), ("images", I, [8]), ("m", B, [8])], outs, sets
+
+
+@case
+def sampled():
+    """Samples of images whose sizes data decide, by each of the ways, and deformed convolutions of them."""
+    g = Graph()
+    g.opset = 22
+    g.add("Compress", ["x", "m"], "a", axis=2)
+    g.add("Compress", ["grid", "m"], "places", axis=1)
+    outs = []
+    for mode in ("linear", "cubic", "nearest"):
+        for outside in ("zeros", "border", "reflection"):
+            name = f"{mode}_{outside}"
+            g.add("GridSample", ["a", "places"], name, mode=mode, padding_mode=outside, align_corners=int(outside == "border"))
+            outs.append((name, F, [2, 3, None, 4]))
+    g.add("Compress", ["offset", "m"], "off", axis=2)
+    g.add("DeformConv", ["a", floats(1, 4, 3, 3, 3), "off"], "d", pads=[1, 1, 1, 1], offset_group=1)
+    outs.append(("d", F, [2, 4, None, 5]))
+    sets = [dict(x=floats(s, 2, 3, 8, 5), grid=floats(s + 9, 2, 8, 4, 2) * np.float32(0.7), offset=floats(s + 5, 2, 18, 8, 5), m=m)
+            for s, m in enumerate(MASKS)]
+    return g, [("x", F, [2, 3, 8, 5]), ("grid", F, [2, 8, 4, 2]), ("offset", F, [2, 18, 8, 5]), ("m", B, [8])], outs, sets
+
+
 def write(folder, name, make):
     graph, inputs, outputs, sets = make()
     body = graph.body(name, inputs, outputs)
-    model = helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = helper.make_model(body, opset_imports=[helper.make_opsetid("", graph.opset)], ir_version=9 if graph.opset < 21 else 10)
     path = folder / name
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)

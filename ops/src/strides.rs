@@ -45,7 +45,7 @@ impl Strides {
 /// It does not.
 pub(crate) fn inside(source: Size, offset: Size, dims: &[Size], strides: &[Size]) -> Result<(), String> {
     // Whoever cuts by what data decide keeps within the source.
-    let of_data = dims.iter().chain(strides).chain([&offset]).any(|size| size.is_data());
+    let of_data = dims.iter().chain(strides).chain([&source, &offset]).any(|size| size.is_data());
     if of_data || dims.iter().any(|size| *size == 0) {
         return Ok(());
     }

@@ -138,6 +138,11 @@ impl Builder {
         if !fits || self.element(updates) != self.element(data) {
             return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
         }
+        if axis == 0
+            && let Some(rows) = self.rows_of_elements(data, indices)?
+        {
+            return self.scatter_nd([data, rows, updates], reduction);
+        }
         if self.is_open(&[data, indices, updates]) {
             let at = self.places_of_elements(data, indices, axis)?;
             return self.scatter_line([data, at, updates], reduction);
@@ -156,6 +161,19 @@ impl Builder {
             &dims,
         )?;
         self.cast(made, element)
+    }
+
+    /// The indices `[count, 1]` of whole rows of data, where indices of elements repeat them along all other dimensions.
+    fn rows_of_elements(&mut self, data: TensorId, indices: TensorId) -> Result<Option<TensorId>> {
+        let Some(rows) = self.repeated.get(&indices).copied() else { return Ok(None) };
+        let (of, places, own) = (self.sizes(data), self.sizes(indices), self.sizes(rows));
+        let whole = of.len() == places.len() && of.iter().zip(places).skip(1).all(|(a, b)| a.is(*b));
+        let is_one = |size: &Size| size.is(1.into());
+        if !whole || own.len() != places.len() || !own[0].is(places[0]) || !own[1..].iter().all(is_one) {
+            return Ok(None);
+        }
+        let count = own[0];
+        self.reshape_to(rows, &[count, 1.into()]).map(Some)
     }
 
     /// Data with elements updated, each at its place in the data as one line.

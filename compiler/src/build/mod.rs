@@ -53,7 +53,7 @@ pub use quant_product::{QuantRows, QuantWeights};
 pub use recurrent::RecurrentLayer;
 pub use resize::{OpenAxis, Placement, ResizedAxis, Resizing, fraction};
 pub use rows::{RowFormat, RowMatrix};
-pub use sample::{Between, Outside};
+pub use sample::{Between, Outside, SizeOperand};
 pub use shape::Range;
 
 use std::{collections::HashMap, sync::Arc};
@@ -109,6 +109,8 @@ pub struct Builder {
     data: Vec<crate::graph::DataSymbol>,
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
+    /// What tensors repeat that were expanded.
+    repeated: HashMap<TensorId, TensorId>,
     /// Single numbers that were read in the body, as sizes.
     numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
@@ -420,6 +422,7 @@ impl Builder {
     /// Forgets the nodes, and closes the regions, that came after a mark. Nothing may use their tensors any more.
     pub fn rollback(&mut self, mark: Mark) {
         self.places_of.clear();
+        self.repeated.clear();
         if let Some(trace) = &self.trace {
             trace.forget_promises(mark.promises);
         }

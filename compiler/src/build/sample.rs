@@ -5,8 +5,10 @@ use halite_ops::{
     expression::{Expression, Function, Operand, Scalar, Type},
 };
 
+use halite_sizes::Size;
+
 use super::{Builder, Result};
-use crate::graph::{TensorId, elements};
+use crate::graph::TensorId;
 
 /// What is outside of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,42 @@ fn number(value: f64) -> Operand {
     Operand::Constant(Scalar::Float(value))
 }
 
+/// A size that maps compute with: a constant, or where it is open one more tensor, of one element.
+#[derive(Clone, Copy)]
+pub struct SizeOperand {
+    size: Size,
+    dtype: DType,
+    tensor: Option<TensorId>,
+}
+
+impl SizeOperand {
+    /// A size as a number of a type.
+    ///
+    /// # Errors
+    /// As [`Builder::push`].
+    pub fn new(b: &mut Builder, size: Size, dtype: DType) -> Result<Self> {
+        if size.is_constant() {
+            return Ok(SizeOperand { size, dtype, tensor: None });
+        }
+        let number = b.sizes_constant(&[size])?;
+        Ok(SizeOperand { size, dtype, tensor: Some(b.cast(number, dtype)?) })
+    }
+
+    /// What a map takes of one tensor with this size.
+    pub fn with(self, tensor: TensorId) -> Vec<TensorId> {
+        [tensor].into_iter().chain(self.tensor).collect()
+    }
+
+    /// The size in a map that takes [`SizeOperand::with`].
+    pub fn operand(self, inputs: &[Operand]) -> Operand {
+        match (self.tensor, self.dtype.is_float()) {
+            (Some(_), _) => inputs[1],
+            (None, true) => number(self.size.as_f64()),
+            (None, false) => Operand::Constant(Scalar::Int(self.size.signed_value(), self.dtype)),
+        }
+    }
+}
+
 impl Builder {
     /// What is around coordinates in images `[images, places…, channels]`: for each neighbour its elements times its weight,
     /// `[images, points, channels]` of `f32`. The sum of them is the value at the coordinates. There is a tensor
@@ -56,20 +94,25 @@ impl Builder {
         between: Between,
         outside: Outside,
     ) -> Result<Vec<TensorId>> {
-        let dims = self.dims(images).to_vec();
+        let dims = self.sizes(images).to_vec();
         let (Some(channels), rank) = (dims.last(), coordinates.len()) else {
             return Err(self.invalid("no channels to sample"));
         };
-        if dims.len() != rank + 2 || elements(&dims) == 0 || elements(&dims) > i32::MAX as u64 {
+        let count = self.tensor(images).count();
+        if dims.len() != rank + 2 || count.is_zero() == Some(true) || !count.is_at_most(i32::MAX as u64) {
             let what = self.describe(&[images]);
             return Err(self.unsupported(format!("{what} is sampled at points of {rank} coordinates")));
         }
         let sizes = dims[1..=rank].to_vec();
         let flat = self.as_f32(images)?;
-        let flat = self.reshape(flat, &[elements(&dims[..=rank]), *channels])?;
+        let rows = sizes.iter().fold(dims[0], |rows, size| rows * *size);
+        let flat = self.reshape_to(flat, &[rows, *channels])?;
         let bases = match bases {
             Some(bases) => bases,
-            None => self.places(DType::I32, &[dims[0], 1])?,
+            None => {
+                let line = self.line_of_places(DType::I32, dims[0])?;
+                self.reshape_to(line, &[dims[0], 1.into()])?
+            }
         };
         let mut each = Vec::new();
         for (coordinate, size) in coordinates.iter().zip(&sizes) {
@@ -78,13 +121,14 @@ impl Builder {
         // Indices and weights of all combinations, dimension by dimension.
         let mut all: Vec<(TensorId, Option<TensorId>)> = vec![(bases, None)];
         for (neighbours, size) in each.iter().zip(&sizes) {
+            let size = SizeOperand::new(self, *size, DType::I32)?;
             let mut next = Vec::new();
             for (index, weight) in &all {
                 for (own, own_weight) in neighbours {
-                    let size = Operand::Constant(Scalar::Int(*size as i64, DType::I32));
-                    let index = self.map(&[*index, *own], DType::I32, |p, x| {
-                        let start = p.call(Function::Mul, &[x[0], size]);
-                        p.call(Function::Add, &[start, x[1]])
+                    let ids = [&size.with(*index)[..], &[*own]].concat();
+                    let index = self.map(&ids, DType::I32, |p, x| {
+                        let start = p.call(Function::Mul, &[x[0], size.operand(x)]);
+                        p.call(Function::Add, &[start, x[x.len() - 1]])
                     })?;
                     let weight = match weight {
                         None => *own_weight,
@@ -99,8 +143,8 @@ impl Builder {
         for (index, weight) in all {
             let picked = self.gather(flat, index, 0)?;
             let Some(weight) = weight else { continue };
-            let column = [self.dims(weight), &[1]].concat();
-            let weight = self.reshape(weight, &column)?;
+            let column = [self.sizes(weight), &[1.into()]].concat();
+            let weight = self.reshape_to(weight, &column)?;
             results.push(self.binary(Function::Mul, picked, weight)?);
         }
         Ok(results)
@@ -109,14 +153,15 @@ impl Builder {
     fn neighbours_along(
         &mut self,
         coordinate: TensorId,
-        size: u64,
+        size: Size,
         between: Between,
         outside: Outside,
     ) -> Result<Neighbours> {
-        let limits = Limits::new(size, outside);
+        let size = SizeOperand::new(self, size, DType::F32)?;
+        let ids = size.with(coordinate);
         // Cubic neighbours of a coordinate outside are those of the coordinate itself, as PyTorch and ONNX Runtime have it.
         let stays = between == Between::Cubic && outside == Outside::Border;
-        let first = |p: &mut Expression, x: Operand| {
+        let first = |p: &mut Expression, limits: &Limits, x: Operand| {
             let at = if stays { x } else { limits.inside(p, x) };
             let whole = p.call(Function::Floor, &[at]);
             let rest = p.call(Function::Sub, &[at, whole]);
@@ -129,20 +174,22 @@ impl Builder {
         };
         let mut all = Vec::new();
         for tap in taps {
-            let place = |p: &mut Expression, x: Operand| {
+            let place = |p: &mut Expression, limits: &Limits, x: Operand| {
                 if between == Between::Nearest {
                     let rounded = p.call(Function::Round, &[x]);
                     return (limits.inside(p, rounded), number(0.0));
                 }
-                let (whole, rest) = first(p, x);
+                let (whole, rest) = first(p, limits, x);
                 (p.call(Function::Add, &[whole, number(*tap as f64)]), rest)
             };
-            let index = self.map(&[coordinate], DType::I32, |p, x| {
-                let (at, _) = place(p, x[0]);
+            let index = self.map(&ids, DType::I32, |p, x| {
+                let limits = Limits::new(p, size.operand(x), outside);
+                let (at, _) = place(p, &limits, x[0]);
                 limits.index(p, at)
             })?;
-            let weight = self.map(&[coordinate], DType::F32, |p, x| {
-                let (at, rest) = place(p, x[0]);
+            let weight = self.map(&ids, DType::F32, |p, x| {
+                let limits = Limits::new(p, size.operand(x), outside);
+                let (at, rest) = place(p, &limits, x[0]);
                 let weight = weight_of(p, between, *tap, rest);
                 limits.weight(p, at, weight)
             })?;
@@ -175,39 +222,51 @@ fn weight_of(p: &mut Expression, between: Between, tap: i64, rest: Operand) -> O
 }
 
 /// The places of a dimension.
-#[derive(Clone, Copy)]
 struct Limits {
     outside: Outside,
-    last: f64,
+    last: Operand,
     least: f64,
-    most: f64,
+    /// From the least coordinate to the largest.
+    range: Operand,
 }
 
 impl Limits {
-    fn new(size: u64, outside: Outside) -> Self {
-        let last = size.saturating_sub(1) as f64;
+    fn new(p: &mut Expression, size: Operand, outside: Outside) -> Self {
         let edge = if outside == (Outside::Mirror { middle: false }) { 0.5 } else { 0.0 };
-        Limits { outside, last, least: -edge, most: last + edge }
+        let (last, range) = match size {
+            Operand::Constant(Scalar::Float(size)) => {
+                let last = (size - 1.0).max(0.0);
+                (number(last), number(last + 2.0 * edge))
+            }
+            size => {
+                let last = p.call(Function::Sub, &[size, number(1.0)]);
+                let last = p.call(Function::Max, &[last, number(0.0)]);
+                (last, p.call(Function::Add, &[last, number(2.0 * edge)]))
+            }
+        };
+        Limits { outside, last, least: -edge, range }
     }
 
     /// A coordinate brought into the image.
     fn inside(&self, p: &mut Expression, x: Operand) -> Operand {
         match self.outside {
             Outside::Zeros => x,
-            Outside::Border => p.call(Function::Clip, &[x, number(0.0), number(self.last)]),
+            Outside::Border => p.call(Function::Clip, &[x, number(0.0), self.last]),
             Outside::Mirror { .. } => self.mirrored(p, x),
         }
     }
 
     fn mirrored(&self, p: &mut Expression, x: Operand) -> Operand {
-        let range = self.most - self.least;
-        if range <= 0.0 {
+        if let Operand::Constant(Scalar::Float(0.0)) = self.range {
             return number(0.0);
         }
+        // An image of one place is no range to come back in.
+        let range = p.call(Function::Max, &[self.range, number(f64::from(f32::EPSILON))]);
+        let there_and_back = p.call(Function::Mul, &[range, number(2.0)]);
         let from = p.call(Function::Sub, &[x, number(self.least)]);
         let from = p.call(Function::Abs, &[from]);
-        let from = p.call(Function::Fmod, &[from, number(2.0 * range)]);
-        let back = p.call(Function::Sub, &[number(2.0 * range), from]);
+        let from = p.call(Function::Fmod, &[from, there_and_back]);
+        let back = p.call(Function::Sub, &[there_and_back, from]);
         let nearer = p.call(Function::Min, &[from, back]);
         p.call(Function::Add, &[nearer, number(self.least)])
     }
@@ -215,7 +274,7 @@ impl Limits {
     /// The index of a place, which may be outside of the image.
     fn index(&self, p: &mut Expression, at: Operand) -> Operand {
         let at = if self.outside == Outside::Zeros { at } else { self.inside(p, at) };
-        let kept = p.call(Function::Clip, &[at, number(0.0), number(self.last)]);
+        let kept = p.call(Function::Clip, &[at, number(0.0), self.last]);
         p.cast(Type::Of(DType::I32), kept)
     }
 
@@ -225,7 +284,7 @@ impl Limits {
             return weight;
         }
         let behind = p.call(Function::Ge, &[at, number(0.0)]);
-        let before = p.call(Function::Le, &[at, number(self.last)]);
+        let before = p.call(Function::Le, &[at, self.last]);
         let there = p.call(Function::And, &[behind, before]);
         p.call(Function::Select, &[there, weight, number(0.0)])
     }

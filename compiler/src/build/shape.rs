@@ -181,7 +181,11 @@ impl Builder {
             };
             walk.push((*to, stride));
         }
-        self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)
+        let made = self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)?;
+        if made != tensor {
+            self.repeated.insert(made, tensor);
+        }
+        Ok(made)
     }
 
     /// Tensors of one type joined along a dimension, in which alone they may differ.

@@ -1,5 +1,5 @@
 // result[..., indices[..., j, ...], ...] is combined with updates[..., j, ...] along one dimension. An invocation has one
-// place in the other dimensions and goes along this one.
+// place in the other dimensions and goes along this one, as far as this dispatch does.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "scatters.glsl"
@@ -8,7 +8,8 @@ layout(push_constant) uniform Shape {
     PLACES;                   // The other dimensions of the indices, and outermost the invocations that share a place.
     uint index_strides[5];    // Of indices and updates in these dimensions,
     uint result_strides[5];   // and of the result.
-    uint updates_along, update_stride;
+    uint first, end;          // The updates of this dispatch along this dimension,
+    uint update_stride;
     uint axis, axis_stride;   // Of the result.
     uint shares;              // Invocations that share a place: a power of two.
 };
@@ -24,7 +25,8 @@ void main() {
         to += coordinate * result_strides[d];
         share = next;
     }
-    for (uint j = 0u; j < updates_along; ++j, from += update_stride) {
+    from += first * update_stride;
+    for (uint j = first; j < end; ++j, from += update_stride) {
         const uint place = wrapped(indices[from * INDEX_WORDS], axis);
         if (place < axis && (place & (shares - 1u)) == share) apply(to + place * axis_stride, from);
     }

@@ -1,5 +1,5 @@
 // result[indices[j, 0], indices[j, 1], …, i] is combined with updates[j, i]. An invocation has one place in the slices and
-// goes through all of them.
+// goes through those of this dispatch.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "scatters.glsl"
@@ -10,7 +10,8 @@ layout(constant_id = 5) const uint DEPTH = 1;
 layout(push_constant) uniform Shape {
     PLACES;           // Units of a slice, and invocations that share one: a power of two.
     uint extents[6];  // Of the dimensions that are indexed, the outermost first.
-    uint slices, shares;
+    uint first, end;  // The slices of this dispatch.
+    uint shares;
 };
 
 void main() {
@@ -18,7 +19,7 @@ void main() {
         (gl_WorkGroupID.y * GRID_WIDTH + gl_WorkGroupID.x) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     if (index >= count) return;
     const uint share = QUOTIENT(index, 0u), i = index - share * sizes[0];
-    for (uint j = 0u; j < slices; ++j) {
+    for (uint j = first; j < end; ++j) {
         uint slice = 0u;
         bool there = true;
         for (uint k = 0u; k < DEPTH; ++k) {

@@ -60,6 +60,7 @@ pub(super) fn six(values: &[Size]) -> [Size; MOST_DIMS] {
 }
 
 /// The step of a kernel that counts its results by `PLACES`.
+#[derive(Clone)]
 pub(super) struct Mover<'a> {
     build: &'a str,
     lanes: u32,

@@ -9,7 +9,7 @@ use crate::{
     plans::{
         Lower,
         moves::{Mover, factor, index_words, narrow_all, whole_copy},
-        scatters::shares,
+        scatters::{shares, turns},
     },
 };
 
@@ -45,11 +45,15 @@ fn scattered(op: &ScatterElements, build: &str, params: &Params) -> Result<Plan,
         let wrapped = others(op, strides).rev();
         push.extend(wrapped.chain(std::iter::repeat(0.into())).take(5));
     }
-    push.extend([along, indices[op.axis]]);
-    push.extend([narrow("a dimension", op.data[op.axis])?, data[op.axis], shares.into()]);
+    let last =
+        [indices[op.axis], narrow("a dimension", op.data[op.axis])?, data[op.axis], Size::from(shares)];
     let constants = [index_words(op.index), op.reduction as u32];
-    let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
-    let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
-    let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
+    let mover = Mover::new(build, params, &sizes)?.by_unit();
+    let mut steps = vec![whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?];
+    for [first, end] in turns(along) {
+        let push = [&push[..], &[first, end], &last].concat();
+        let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+        steps.push(mover.clone().step(&constants, &push, bindings)?);
+    }
+    Ok(Plan::new(steps, Vec::new()).updating())
 }

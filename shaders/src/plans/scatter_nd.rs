@@ -9,7 +9,7 @@ use crate::{
     plans::{
         Lower,
         moves::{Mover, factor, index_words, narrow_all, whole_copy},
-        scatters::shares,
+        scatters::{shares, turns},
     },
 };
 
@@ -31,13 +31,16 @@ fn scattered(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit
     let inner = op.inner / factor;
     let shares = shares(inner.value(), op.slices.value());
     let extents = op.extents.iter().map(|e| narrow("a dimension", *e)).collect::<Result<Vec<_>, _>>()?;
-    let mut push: Vec<Size> =
-        extents.into_iter().chain(std::iter::repeat(1.into())).take(MOST_DIMS).collect();
-    push.extend([narrow("a number of slices", op.slices)?, shares.into()]);
+    let push: Vec<Size> = extents.into_iter().chain(std::iter::repeat(1.into())).take(MOST_DIMS).collect();
+    let slices = narrow("a number of slices", op.slices)?;
     let constants = [index_words(op.index), op.reduction as u32, op.extents.len() as u32];
-    let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
     let sizes = [Size::from(shares), inner];
-    let scatter = Mover::new(build, params, &sizes)?.by_unit().step(&constants, &push, bindings)?;
-    let copy = whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?;
-    Ok(Plan::new(vec![copy, scatter], Vec::new()).updating())
+    let mover = Mover::new(build, params, &sizes)?.by_unit();
+    let mut steps = vec![whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?];
+    for [first, end] in turns(slices) {
+        let push = [&push[..], &[first, end, shares.into()]].concat();
+        let bindings = vec![Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+        steps.push(mover.clone().step(&constants, &push, bindings)?);
+    }
+    Ok(Plan::new(steps, Vec::new()).updating())
 }

@@ -1,11 +1,30 @@
 //! What operations that scatter share: how an update is combined with what is there, on the host, and the sharing of
 //! work. `include/scatters.glsl` is the other half.
 
+use halite_sizes::Size;
+
 /// Invocations that share the places which the same indices tell, so that a device is busy: a power of two, at most about
 /// one for each update. Each reads all of these indices, so there are not many.
 pub(super) fn shares(columns: u64, updates: u64) -> u32 {
     let wanted = (16384 / columns.max(1)).clamp(1, updates.clamp(1, 1024));
     1 << wanted.ilog2()
+}
+
+/// Updates that an invocation goes through in a dispatch: llvmpipe ends loops that turn 65536 times.
+const MOST_TURNS: u64 = 60_000;
+
+/// Most dispatches for updates whose number data decide.
+const MOST_OF_DATA: u64 = 16;
+
+/// First and end of the updates that each dispatch goes through.
+pub(super) fn turns(updates: impl Into<Size>) -> Vec<[Size; 2]> {
+    let updates = updates.into();
+    let count = match updates.is_data() {
+        true => (updates.most().max(1) as u64).div_ceil(MOST_TURNS).min(MOST_OF_DATA),
+        false => updates.max(1).div_ceil(MOST_TURNS).exact(),
+    };
+    let at = |i: u64| if i == count { updates } else { updates.min(i * MOST_TURNS) };
+    (0..count).map(|i| [if i == 0 { 0.into() } else { at(i) }, at(i + 1)]).collect()
 }
 
 #[cfg(test)]
@@ -19,5 +38,15 @@ mod tests {
             (1024, 2, 1, 2)
         );
         assert_eq!(shares(0, 0), 1);
+    }
+
+    #[test]
+    fn loops_end_before_processors_end_them() {
+        let numbers = |updates: u64| -> Vec<[u64; 2]> {
+            turns(updates).into_iter().map(|range| range.map(Size::value)).collect()
+        };
+        assert_eq!(numbers(60_000), [[0, 60_000]]);
+        assert_eq!(numbers(137_984), [[0, 60_000], [60_000, 120_000], [120_000, 137_984]]);
+        assert_eq!(numbers(0), [[0, 0]]);
     }
 }

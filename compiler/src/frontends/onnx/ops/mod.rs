@@ -28,6 +28,7 @@ mod recurrent_network;
 mod recurrent_plain;
 mod recurrent_weights;
 mod reduce;
+mod regions;
 mod resize;
 mod shape;
 mod signal;
@@ -63,6 +64,7 @@ const ONNX: &[&[(&str, Import)]] = &[
     random::OPS,
     recurrent::OPS,
     reduce::OPS,
+    regions::OPS,
     resize::OPS,
     shape::OPS,
     signal::OPS,

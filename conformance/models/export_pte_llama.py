@@ -13,7 +13,7 @@ while a program runs, one that falls the other way moves all that follow it. So 
 that are a ten-millionth part off: tolerances come from how far these are apart, and tokens have to be the same if theirs are and eager has the same type.
 
 `large_*` have the shape of Llama 3.2 1B (`--layers`: as many of its 16). Their rows are rows of one small block, turned by a few
-places and scaled, no two of a matrix alike: so the files are as large as others, and pack well.
+places and scaled, no two of a matrix alike: so the files are as large as others, and pack well. Of their logits the largest are kept.
 Needs: executorch==1.5.1 torch torchao.
 """
 import argparse, copy, gc, json, pathlib
@@ -22,6 +22,7 @@ import torch
 from torchao.quantization.quantize_.workflows.intx.intx_unpacked_to_int8_tensor import IntxUnpackedToInt8Tensor, _apply_int8_act_asym_per_token_quant_dequant
 import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401 (registers llama::*)
 from executorch.examples.models.llama.export_llama_lib import _prepare_for_llama_export, export_llama, get_quantizer_and_quant_params
+from executorch.examples.models.llama.source_transformation.quantize import QuantizedGroupEmbedding
 from executorch.extension.llm.export.config.llm_config import DtypeOverride, LlmConfig, ModelType, Pt2eQuantize
 
 SMALL = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 128, "hidden_dim": 160}
@@ -157,6 +158,13 @@ def floats(model):
                 return torch.nn.functional.linear(x, dense, bias)
 
             module.forward = forward
+        if isinstance(module, QuantizedGroupEmbedding):
+            # The operators make floats of a whole table: here they get the rows that are read.
+            def rows(ids, own=module.forward, module=module, table=module.weight, scales=module.scales):
+                module.weight, module.scales = table[ids.flatten()], scales[ids.flatten()]
+                return own(torch.arange(ids.numel()).reshape(ids.shape))
+
+            module.forward = rows
     return model
 
 
@@ -187,6 +195,18 @@ def decode(model, first, steps):
     return taken
 
 
+def saved(out, prefix, ids, at, logits, few):
+    """The files of a set. `few`: only the largest logits, and their places."""
+    files = {"inputs": [f"{prefix}.in0.npy", f"{prefix}.in1.npy"], "outputs": [f"{prefix}.out0.npy"]}
+    if few:
+        logits, places = logits.flatten().topk(64)
+        files["places"] = [f"{prefix}.places.npy"]
+        np.save(out / files["places"][0], places.numpy())
+    for path, tensor in zip(files["inputs"] + files["outputs"], (ids, at, logits)):
+        np.save(out / path, tensor.numpy())
+    return files
+
+
 def export(name, out, steps, room):
     shape, _, dtype, quantization, _, _, dynamic = CASES[name]
     c = config(name, out, room or steps + 16)
@@ -199,10 +219,7 @@ def export(name, out, steps, room):
         again = decode(off(model), taken, steps)
         del model
     for step, ((ids, at, logits), (_, _, other)) in enumerate(zip(taken, again)):
-        files = {"inputs": [f"{name}.s{step}.in0.npy", f"{name}.s{step}.in1.npy"], "outputs": [f"{name}.s{step}.out0.npy"]}
-        for path, tensor in zip(files["inputs"] + files["outputs"], (ids, at, logits)):
-            np.save(out / path, tensor.numpy())
-        sets.append(files)
+        sets.append(saved(out, f"{name}.s{step}", ids, at, logits, name.startswith("large")))
         spread = max(spread, float((logits.float() - other.float()).abs().max()))
         turned += int(logits.flatten()[-words:].argmax() != other.flatten()[-words:].argmax())
     gc.collect()

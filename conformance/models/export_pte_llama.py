@@ -85,10 +85,10 @@ class Matrices:
         gain = columns**-0.5 if gain is None else gain
         if not self.large:
             return torch.randn(rows, columns) * gain
-        if columns not in self.blocks:
-            self.blocks[columns] = torch.randn(BLOCK, columns)
+        # The table has a block of its own: else the word that a word resembles would be the next one, whatever layers do.
+        block = self.blocks.setdefault((columns, gain), torch.randn(BLOCK, columns))
         self.made += 1
-        return repeated(self.blocks[columns] * gain, rows, self.made)
+        return repeated(block * gain, rows, self.made)
 
 
 def weights(shape):

@@ -25,6 +25,7 @@ from llama_cpp import libraries  # noqa: E402
 # Architecture, layers, width, heads, heads of keys and values, elements of a head, inner width, tokens, whether the table is the output.
 SHAPES = {
     "llama1b": ("llama", 16, 2048, 32, 8, 64, 8192, 128256, True),
+    "llama1b_untied": ("llama", 16, 2048, 32, 8, 64, 8192, 128256, False),
     "llama3b": ("llama", 28, 3072, 24, 8, 128, 8192, 128256, True),
     "llama8b": ("llama", 32, 4096, 32, 8, 128, 14336, 128256, False),
     "qwen3_4b": ("qwen3", 36, 2560, 32, 8, 128, 9728, 151936, True),

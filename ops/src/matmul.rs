@@ -226,7 +226,7 @@ impl Samples for MatMul {
         let shapes =
             [(1, 1, 1), (64, 64, 64), (33, 65, 17), (130, 7, 100), (1, 300, 40), (5, 3, 0), (0, 4, 4)];
         // Tiles of 128 and edges of them, in rows of whole 16-byte words; sums that are worth cutting.
-        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000), (2, 36, 520)];
+        let aligned = [(128, 256, 128), (150, 80, 48), (9, 20, 1000), (2, 36, 520), (10, 12, 2120)];
         let mut samples = Vec::new();
         for (operand, out) in types {
             for (m, n, k) in shapes.into_iter().chain(aligned) {

@@ -170,6 +170,8 @@ impl Samples for QuantMatMul {
             (1, 67, 320, 64, 4),
             (2, 4, 0, 32, 4),
             (0, 3, 32, 32, 8),
+            (9, 21, 1312, 32, 4),
+            (17, 12, 1152, 128, 8),
         ];
         let mut samples = Vec::new();
         for (lhs, out) in types {

@@ -15,7 +15,9 @@ use crate::{
 impl Lower for QuantMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "given" => given(self, build, params),
             "matrix" => matrix(self, build, params),
+            "rows" => rows(self, build, params),
             "tiled" => tiled(self, build, params),
             "vector" => vector(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -73,6 +75,38 @@ fn vector(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
     let grid = [count, rows.min(1).into(), 1.into()];
     let push = vec![narrow("n", op.n)?, chunks.into(), group.into()];
     step(op, build, &[lanes, span, columns, rows.max(1)], push, grid)
+}
+
+/// Sums that an invocation of `given` has at most: those of more rows are of fewer columns.
+const MOST_GIVEN: u32 = 32;
+
+/// Activations that subgroups exchange, rows in equal shares of which none is more than `rows`.
+fn given(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, most) = (params.get("lanes")?, params.get("rows")?.max(1));
+    let rows = match op.m.is_constant() {
+        true => {
+            let m = op.m.exact().max(1);
+            fixed("rows", m.div_ceil(m.div_ceil(most.into())))?
+        }
+        false => most,
+    };
+    let columns = params.get("columns")?.min(MOST_GIVEN / rows).max(1);
+    let [chunks, group] = chunks(op)?;
+    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks.into(), group.into()];
+    let grid = [groups(op.n, lanes * columns)?, groups(op.m, rows)?, 1.into()];
+    step(op, build, &[lanes, rows, columns], push, grid)
+}
+
+/// The same with four columns and a number of rows that the build has.
+fn rows(op: &QuantMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, rows) = (params.get("lanes")?, params.get("rows")?);
+    if rows == 1 && op.m > 1u64 {
+        return Err(Unfit(format!("is for one row, not {}", op.m)));
+    }
+    let [chunks, group] = chunks(op)?;
+    let push = vec![narrow("m", op.m)?, narrow("n", op.n)?, chunks.into(), group.into()];
+    let grid = [groups(op.n, lanes * 4)?, groups(op.m, rows)?, 1.into()];
+    step(op, build, &[lanes], push, grid)
 }
 
 /// Cooperative matrices whose left operands are made in registers, a workgroup for `16 * tiles` columns. Its subgroups,

@@ -130,8 +130,7 @@ impl Case {
                 }
             }
             for (a, b) in given.iter().zip(&wanted) {
-                let same = a == b || a.is_nan() && b.is_nan();
-                let apart = if same { 0.0 } else { (a - b).abs() };
+                let apart = apart(*a, *b);
                 found.most = found.most.max(apart);
                 found.largest = found.largest.max(if b.is_finite() { b.abs() } else { 0.0 });
                 (squares, of) = (squares + apart * apart, of + if b.is_finite() { b * b } else { 0.0 });
@@ -150,6 +149,12 @@ impl Case {
             None => Ok(()),
         }
     }
+}
+
+/// How far two numbers are apart: not at all where both are NaN or the same infinity.
+fn apart(a: f64, b: f64) -> f64 {
+    let same = a == b || a.is_nan() && b.is_nan();
+    if same { 0.0 } else { (a - b).abs() }
 }
 
 /// The numbers at `places`, of which the first is that of the largest one that is expected; where another one is larger than all of

@@ -3,7 +3,7 @@
 
 use halite_ops::{DType, Values, expression::Function};
 
-use super::{super::Result, fft::Turn};
+use super::{super::Result, fft_turn::Turn};
 use crate::{
     build::{Builder, Range},
     graph::TensorId,

@@ -6,6 +6,7 @@ mod conv;
 mod elementwise;
 mod fft;
 mod fft_long;
+mod fft_turn;
 mod float8;
 mod matmul;
 mod moves;

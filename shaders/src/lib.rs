@@ -26,6 +26,7 @@ mod plans;
 mod probe;
 mod select;
 mod tuning;
+mod turns;
 mod variant;
 mod words;
 

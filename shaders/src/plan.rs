@@ -102,6 +102,8 @@ pub struct Plan {
     /// Whether the first step copies input 0 to output 0, and the others change what is there: where both are one memory, it has
     /// nothing to do.
     pub updates: bool,
+    /// The most turns that all loops of an invocation take, estimated from above; 0 where they are few whatever the sizes are.
+    pub turns: Size,
 }
 
 impl Plan {
@@ -112,7 +114,7 @@ impl Plan {
 
     /// A plan of dispatches one after the other, and the bytes of each scratch buffer between them.
     pub fn new(steps: Vec<Step>, scratch: Vec<Size>) -> Plan {
-        Plan { steps, scratch, independent: false, updates: false }
+        Plan { steps, scratch, ..Plan::default() }
     }
 
     /// The plan as one whose first step copies what the others change.

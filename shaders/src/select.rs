@@ -60,13 +60,17 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     };
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
     // What only the others need of sizes does not bind the one that is used.
-    let all = |stays_open: bool| -> Vec<Judged> {
-        let judged = |variant| Judged::new(variant, operation, target, place(variant), stays_open);
+    let all = |strict: Strict| -> Vec<Judged> {
+        let judged = |variant| Judged::new(variant, operation, target, place(variant), strict);
         variants_of(operation.name()).map(judged).collect()
     };
-    let mut candidates = all(is_open(operation));
-    if is_open(operation) && candidates.iter().all(|judged| judged.lost.0) {
-        candidates = all(false);
+    let open = is_open(operation);
+    let mut candidates = all(Strict { stays_open: open, turns_for_all: true });
+    let others = [Strict { stays_open: open, turns_for_all: false }, Strict::default()];
+    for less in others.into_iter().filter(|_| open) {
+        if candidates.iter().all(|judged| judged.lost.0) {
+            candidates = all(less);
+        }
     }
     // Each size for which the fastest kernel does not do, of those that are known to come, would need a plan of its own.
     candidates.sort_by_key(|one| {
@@ -88,6 +92,15 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     candidates.into_iter().map(|judged| judged.candidate).collect()
 }
 
+/// What is asked of variants for open sizes as long as some variant has it.
+#[derive(Clone, Copy, Default)]
+struct Strict {
+    /// To be for more than one size.
+    stays_open: bool,
+    /// To have loops that a target does not end, whatever data decide; else data that decide more are an error.
+    turns_for_all: bool,
+}
+
 /// A variant with what its place depends on.
 #[derive(Clone)]
 struct Judged {
@@ -107,9 +120,9 @@ impl Judged {
         operation: &Operation,
         target: &Capabilities,
         (class, position, why): (u32, u32, String),
-        stays_open: bool,
+        strict: Strict,
     ) -> Judged {
-        let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, stays_open));
+        let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, strict));
         let lost = (matches!(verdict, Verdict::RuledOut(_)), aside.lost());
         Judged { lost, class, position, candidate: Candidate { variant, verdict }, aside }
     }
@@ -127,11 +140,11 @@ fn judge(
     operation: &Operation,
     target: &Capabilities,
     why: String,
-    stays_open: bool,
+    strict: Strict,
 ) -> Verdict {
-    let verdict = || halite_sizes::for_all_data(|| verdict(variant, operation, target, why));
+    let verdict = || halite_sizes::for_all_data(|| verdict(variant, operation, target, why, strict));
     let ((verdict, for_all), fixes) =
-        if stays_open { halite_sizes::without_fixing(verdict) } else { (verdict(), false) };
+        if strict.stays_open { halite_sizes::without_fixing(verdict) } else { (verdict(), false) };
     let reason = match &verdict {
         Verdict::Runs { .. } if !for_all => "is for some of the sizes that data may decide, not for all",
         Verdict::Runs { .. } if fixes => "is for one of the sizes that callers may decide",
@@ -169,7 +182,13 @@ fn estimated_first(
     }
 }
 
-fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why: String) -> Verdict {
+fn verdict(
+    variant: &Variant,
+    operation: &Operation,
+    target: &Capabilities,
+    why: String,
+    strict: Strict,
+) -> Verdict {
     let bindings = target.max_storage_buffers as usize;
     let plan = match variant.plan(operation).and_then(|plan| fit(plan, operation, variant, bindings)) {
         Ok(plan) => plan,
@@ -190,7 +209,8 @@ fn verdict(variant: &Variant, operation: &Operation, target: &Capabilities, why:
             target.max_storage_buffer_bytes
         ));
     }
-    match plan.steps.iter().find_map(|step| beyond(step, target)) {
+    let reason = plan.steps.iter().find_map(|step| beyond(step, target));
+    match reason.or_else(|| ended(&plan, target, strict.turns_for_all)) {
         Some(reason) => Verdict::RuledOut(reason),
         None => Verdict::Runs { plan, why },
     }
@@ -201,6 +221,16 @@ fn beyond(step: &Step, target: &Capabilities) -> Option<String> {
     let push = step.push.len() * 4;
     (push > target.max_push_constants_bytes as usize)
         .then(|| format!("has {push} bytes of push constants; {} are there", target.max_push_constants_bytes))
+}
+
+/// Why a target would end loops of a plan before they are done. Of what data decide it is promised that it does not, unless it has
+/// to be so `for_all` of it.
+fn ended(plan: &Plan, target: &Capabilities, for_all: bool) -> Option<String> {
+    let most = u64::from(target.max_loop_turns);
+    // Where nothing ends loops, nothing is asked of sizes.
+    let all_done = target.max_loop_turns == u32::MAX
+        || if for_all { plan.turns.is_at_most(most) } else { plan.turns.stays_within(most) };
+    (!all_done).then(|| format!("has loops of {} turns, and the target ends loops after {most}", plan.turns))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::{
     Plan, Unfit,
     expand::{self, ExpandError, expand},
     library, plans,
+    turns::turns,
 };
 
 /// Parameters of a variant by name: tile sizes, vector widths.
@@ -194,6 +195,7 @@ impl Variant {
         for step in &mut plan.steps {
             step.subgroup_size = self.needs.subgroup_size;
         }
+        plan.turns = turns(self, operation, &plan);
         Ok(plan)
     }
 }

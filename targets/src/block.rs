@@ -66,6 +66,8 @@ fact_block! {
     max_storage_buffer_bytes: u64,
     /// Storage buffers that a kernel can bind, in one set.
     max_storage_buffers: u32,
+    /// Turns after which the loops of an invocation end, all of them together, whatever they have left to do.
+    max_loop_turns: u32,
     /// Whether signed dot products of four packed 8-bit integers are faster than spelling them out.
     packed_dot_product: bool,
     /// Cooperative matrix shapes of a subgroup; empty where there are none.

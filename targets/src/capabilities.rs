@@ -69,6 +69,8 @@ pub struct Capabilities {
     pub max_storage_buffer_bytes: u64,
     /// Storage buffers that a kernel can bind.
     pub max_storage_buffers: u32,
+    /// Turns after which the loops of an invocation end, all of them together; `u32::MAX` where nothing ends them.
+    pub max_loop_turns: u32,
     /// Features, of those that kernels choose by.
     pub features: FeatureSet,
     /// Whether signed dot products of packed 8-bit integers are fast.
@@ -127,6 +129,7 @@ impl Capabilities {
             max_push_constants_bytes: b.max_push_constants_bytes.unwrap_or(128),
             max_storage_buffer_bytes: b.max_storage_buffer_bytes.unwrap_or(1 << 27),
             max_storage_buffers: b.max_storage_buffers.unwrap_or(4),
+            max_loop_turns: b.max_loop_turns.unwrap_or(u32::MAX),
             features: b.features.present(),
             packed_dot_product: b.packed_dot_product.unwrap_or(false),
             cooperative_matrix: b.cooperative_matrix.unwrap_or_default(),

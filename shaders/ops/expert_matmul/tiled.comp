@@ -20,6 +20,7 @@ layout(push_constant) uniform Shape {
     uint sharing;  // Rows of the result with one row of lhs.
     uint first;    // Number of the first expert.
     uint experts;  // Experts whose weights are there.
+    uint ROWS;     // Rows of the result that a workgroup looks through.
 };
 
 #define BLOCKS_SLOT 1
@@ -86,8 +87,9 @@ void main() {
     const uint expert = gl_WorkGroupID.y, column0 = gl_WorkGroupID.x * BN;
     if (lane == 0) count = 0;
     barrier();
-    for (uint base = 0; base < M; base += lanes) {
-        if (base + lane < M) {
+    const uint from = gl_WorkGroupID.z * ROWS, end = min(from + ROWS, M);
+    for (uint base = from; base < end; base += lanes) {
+        if (base + lane < end) {
             const uint own = uint(chosen[base + lane]) - first;
             if (own == expert) found[atomicAdd(count, 1)] = base + lane;
             // Rows of experts that are not there are zeros.
@@ -97,7 +99,7 @@ void main() {
         }
         barrier();
         const uint all = count;
-        const bool last = base + lanes >= M;
+        const bool last = base + lanes >= end;
         uint done = 0;
         while (all - done >= BM || (last && all > done)) {
             const uint here = min(BM, all - done);

@@ -10,10 +10,11 @@ layout(constant_id = 1) const bool CENTER = false;
 layout(set = 0, binding = 0, std430) readonly buffer Boxes { vec4 boxes[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Scores { float scores[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Thresholds { float thresholds[]; };  // Overlap, score.
-layout(set = 0, binding = 3, std430) writeonly buffer Chosen { int chosen[]; };
+layout(set = 0, binding = 3, std430) buffer Chosen { int chosen[]; };
 layout(set = 0, binding = 4, std430) buffer Left { uint left[]; };
 
-layout(push_constant) uniform Shape { uint lines, classes, count, most; };
+// Boxes `from` to `to` of those that are chosen: those before are there, those behind are for later dispatches.
+layout(push_constant) uniform Shape { uint lines, classes, count, most, from, to; };
 
 shared float tree_scores[LANES];
 shared uint tree_places[LANES];
@@ -52,11 +53,17 @@ void main() {
     const uint lane = gl_LocalInvocationIndex;
     const uint first = line / classes * count, base = line * count;
     // NaN is not above the threshold.
-    for (uint i = lane; i < count; i += LANES) left[base + i] = scores[base + i] > thresholds[1] ? 1u : 0u;
+    for (uint i = lane; from == 0u && i < count; i += LANES) left[base + i] = scores[base + i] > thresholds[1] ? 1u : 0u;
 
-    uint found = 0u;
+    uint found = from;
     vec4 last = vec4(0.0);
-    for (; found < most; found++) {
+    if (from > 0u) {
+        // What an earlier dispatch chose; nothing is left behind the first that is none.
+        const int before = chosen[line * most + from - 1u];
+        if (before < 0) return;
+        last = corners(boxes[first + uint(before)]);
+    }
+    for (; found < to; found++) {
         float score = 0.0;
         uint place = NONE;
         for (uint i = lane; i < count; i += LANES) {
@@ -87,5 +94,7 @@ void main() {
         if (best % LANES == lane) left[base + best] = 0u;
         if (lane == 0u) chosen[line * most + found] = int(best);
     }
+    // The last of the boxes that were asked for, or none is left.
+    if (found == to) return;
     for (uint i = found + lane; i < most; i += LANES) chosen[line * most + i] = -1;
 }

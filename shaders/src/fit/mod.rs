@@ -45,7 +45,7 @@ pub(crate) fn fit(plan: Plan, operation: &Operation, variant: &Variant, most: us
     let mut made = rebound(plan, &shared)?;
     copies.append(&mut made.steps);
     let scratch = vec![shared.bytes.into()];
-    Ok(Plan { steps: copies, scratch, independent: made.independent, updates: false })
+    Ok(Plan { steps: copies, scratch, independent: made.independent, updates: false, turns: made.turns })
 }
 
 fn too_many(most: usize) -> Unfit {

@@ -7,6 +7,7 @@ use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, groups, module, narrow},
     plans::{Lower, moves::narrow_all},
+    turns::MOST_TURNS,
 };
 
 /// Rows of the result for which weights are read anew for each.
@@ -26,15 +27,21 @@ fn step(
     op: &ExpertMatMul,
     build: &str,
     constants: Vec<u32>,
-    rows: Option<Size>,
+    rows: Option<[Size; 2]>,
     grid: [Size; 3],
 ) -> Result<Plan, Unfit> {
     // Kernels count the bytes of weights.
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
     let own = [op.n, op.k / CHUNK, op.sharing(), op.first, op.experts];
-    let mut push = rows.map(|rows| narrow("rows", rows)).transpose()?.into_iter().collect::<Vec<_>>();
+    let mut push = Vec::new();
+    if let Some([rows, _]) = rows {
+        push.push(narrow("rows", rows)?);
+    }
     for number in own {
         push.push(fixed("a number", number)?.into());
+    }
+    if let Some([_, piece]) = rows {
+        push.push(narrow("rows", piece)?);
     }
     let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), Slot::Output(0)];
     Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
@@ -52,12 +59,24 @@ fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
     step(op, build, vec![lanes, span, columns], None, grid)
 }
 
+/// Turns of all loops in which rows of a tile are computed, and those in which they are looked for.
+pub(crate) fn turns_of_a_tile(k: u64, [bm, bn, lanes]: [u32; 3]) -> u64 {
+    let reads = (bm * 8).div_ceil(lanes) + bn.div_ceil(lanes);
+    (k / CHUNK + 1) * u64::from(33 + reads) + u64::from(bm)
+}
+
 fn tiled(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let p = |name| params.get(name);
     let (lanes, bm, bn, tm) = (p("lanes")?, p("bm")?, p("bn")?, p("tm")?);
     if lanes * tm * 4 != bm * bn || !tm.is_multiple_of(4) || !bm.is_multiple_of(tm) || bm > lanes {
         return Err(Unfit(format!("has tiles of {bm}x{bn} that {lanes} invocations do not cover")));
     }
-    let grid = [groups(op.n, bn)?, op.experts.into(), 1.into()];
-    step(op, build, vec![lanes, bm, bn, tm], Some(op.rows()), grid)
+    // All rows may be of one expert: loops of processors, which end them early, are through with so many.
+    let piece = match params.get("pieces") {
+        Ok(1) => Size::from(u64::from(bm) * (MOST_TURNS / turns_of_a_tile(op.k, [bm, bn, lanes])).max(1)),
+        _ => op.rows().max(1),
+    };
+    let pieces = narrow("a number of pieces", op.rows().div_ceil(piece))?;
+    let grid = [groups(op.n, bn)?, op.experts.into(), pieces];
+    step(op, build, vec![lanes, bm, bn, tm], Some([op.rows(), piece]), grid)
 }

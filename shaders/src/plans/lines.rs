@@ -22,6 +22,9 @@ pub(crate) struct Share {
     inner: Size,
 }
 
+/// Turns of a loop over a piece of a line: several passes of so many are fewer than llvmpipe ends loops after.
+const LONGEST_LOOP: u64 = 4096;
+
 /// Workgroups along x; more go along y, because 65535 is all that every device has.
 const ACROSS_X: u32 = 32768;
 
@@ -76,8 +79,10 @@ pub(super) fn share(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
 pub(super) fn split(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
     let share = share(lines, params)?;
     let (groups, most) = (params.get("groups")?, params.get("max_chunks")?);
-    let wanted = (Size::from(groups) / share.groups().max(1)).min(most).max(1);
     let step = share.along * 4;
+    // However long lines are, no piece is longer than loops that no device ends.
+    let least = share.length.div_ceil(u64::from(step) * LONGEST_LOOP);
+    let wanted = (Size::from(groups) / share.groups().max(1)).min(most).max(least).max(1);
     let chunk = share.length.div_ceil(wanted).next_multiple_of(step);
     let chunks = share.length.div_ceil(chunk.max(1));
     if chunks < 2 {

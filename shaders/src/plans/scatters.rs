@@ -3,6 +3,8 @@
 
 use halite_sizes::Size;
 
+use crate::turns::MOST_TURNS;
+
 /// Invocations that share the places which the same indices tell, so that a device is busy: a power of two, at most about
 /// one for each update. Each reads all of these indices, so there are not many.
 pub(super) fn shares(columns: u64, updates: u64) -> u32 {
@@ -10,14 +12,11 @@ pub(super) fn shares(columns: u64, updates: u64) -> u32 {
     1 << wanted.ilog2()
 }
 
-/// Updates that an invocation goes through in a dispatch: llvmpipe ends loops that turn 65536 times.
-const MOST_TURNS: u64 = 60_000;
-
 /// Most dispatches for updates whose number data decide.
 const MOST_OF_DATA: u64 = 16;
 
 /// First and end of the updates that each dispatch goes through.
-pub(super) fn turns(updates: impl Into<Size>) -> Vec<[Size; 2]> {
+pub(crate) fn turns(updates: impl Into<Size>) -> Vec<[Size; 2]> {
     let updates = updates.into();
     let count = match updates.is_data() {
         true => (updates.most().max(1) as u64).div_ceil(MOST_TURNS).min(MOST_OF_DATA),

@@ -3,6 +3,8 @@
 //! A case is a variant with one of the sample operations. Outputs and scratch memory are poisoned before each run,
 //! with guard words around them that no kernel may write, inputs are new for each case, and a variant that the device cannot run is skipped with what the device lacks.
 
+mod long;
+
 use std::sync::Arc;
 
 use halite_abi::{format, query};
@@ -24,6 +26,9 @@ use super::{Case, Cases, Context, Outcome, Stop, case::same_bytes};
 /// Bytes that no right result consists of.
 const POISON: u8 = 0xA5;
 
+/// Turns of loops that every device does: llvmpipe ends those that turn more often, and skips such a case.
+const LEAST_TURNS: u64 = 65_535;
+
 /// The cases of all operations whose variants' names contain `filter`.
 pub fn cases(seed: u64, filter: &str) -> Vec<Case> {
     let mut cases = Cases::new("kernels");
@@ -32,23 +37,37 @@ pub fn cases(seed: u64, filter: &str) -> Vec<Case> {
             for variant in variants_of(name).filter(|v| v.name.contains(filter)) {
                 // What a variant cannot compute anywhere is no case.
                 let Ok(plan) = variant.plan(&operation) else { continue };
-                add(&mut cases, seed, variant, &operation, &plan);
+                add(&mut cases, seed, variant, &operation, (&plan, &Inputs::ALL));
             }
+        }
+    }
+    for operation in long::operations() {
+        for variant in variants_of(operation.name()).filter(|v| v.name.contains(filter)) {
+            let Ok(plan) = variant.plan(&operation) else { continue };
+            add(&mut cases, seed, variant, &operation, (&plan, &[Inputs::Plain]));
         }
     }
     cases.finish()
 }
 
-fn add(cases: &mut Cases, seed: u64, variant: &'static Variant, operation: &Operation, plan: &Plan) {
+fn add(
+    cases: &mut Cases,
+    seed: u64,
+    variant: &'static Variant,
+    operation: &Operation,
+    (plan, kinds): (&Plan, &[Inputs]),
+) {
     let floats = operation.inputs().iter().any(|t| t.dtype.is_float());
-    for kind in Inputs::ALL {
+    for kind in kinds.iter().copied() {
         if kind != Inputs::Plain && !floats {
             continue;
         }
         let name = format!("{}:{}{}", variant.name, parameters(operation), kind.suffix());
-        let (operation, plan) = (operation.clone(), plan.clone());
-        let body = move |t: &Context| run(t, variant, &operation, &plan, kind, seed);
-        cases.add_tagged(name, &[], tags(&variant.needs), body);
+        let (operation, own) = (operation.clone(), plan.clone());
+        let body = move |t: &Context| run(t, variant, &operation, &own, kind, seed);
+        let mut tags = tags(&variant.needs);
+        tags.extend((plan.turns > LEAST_TURNS).then_some("long"));
+        cases.add_tagged(name, &[], tags, body);
     }
 }
 
@@ -95,6 +114,13 @@ fn run(
     let missing = variant.needs.missing(&target);
     if !missing.is_empty() {
         return Err(Stop::Skip(format!("the device lacks {}", missing.join("; "))));
+    }
+    let turns = plan.turns.value();
+    if turns > u64::from(target.max_loop_turns) {
+        let most = target.max_loop_turns;
+        return Err(Stop::Skip(format!(
+            "the device ends loops after {most} turns, and these turn {turns} times"
+        )));
     }
     trial(device, operation, plan, kind, seed, t.deadline())
 }

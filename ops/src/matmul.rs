@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
-use crate::{Activation, DType, Op, TensorDesc, Tolerance, Values, convolution::largest_term, epilogue};
+use crate::{
+    Activation, DType, Exact, Op, TensorDesc, Tolerance, Values, convolution::largest_term, epilogue,
+};
 
 /// Product of matrices, or of a batch of them. Sums are `f32` for floats and `i32`, which wraps, for integers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,6 +47,13 @@ pub struct MatMul {
     /// What is applied to results; nothing to integers.
     #[serde(default)]
     pub activation: Activation,
+    /// What is added to the variance of rows that are a second result: each row once more, normalized. Its scale is the next input,
+    /// of the result's type, with a value for each column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norm: Option<Exact<f32>>,
+    /// Whether rows are normalized by mean and deviation, with a bias as a last input; else by the root of the mean of squares.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub centered: bool,
 }
 
 fn one() -> Size {
@@ -77,7 +86,36 @@ impl MatMul {
             bias: false,
             residual: false,
             activation: Activation::None,
+            norm: None,
+            centered: false,
         }
+    }
+
+    /// The input that is the residual, where there is one.
+    fn residual_input(&self) -> usize {
+        2 + usize::from(self.bias)
+    }
+
+    /// The input that is the scale of normalized rows, where there are such; their bias is the next.
+    pub fn scale_input(&self) -> usize {
+        self.residual_input() + usize::from(self.residual)
+    }
+
+    /// Rows of the result, normalized.
+    fn normalized(&self, inputs: &[Values], epsilon: f32, out: &[f64]) -> Vec<f64> {
+        let (scale, columns) = (self.scale_input(), self.n.exact_usize());
+        let row = |row: &[f64]| -> Vec<f64> {
+            let of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / columns as f64;
+            let mean = if self.centered { of(&mut row.iter().copied()) } else { 0.0 };
+            let variance = of(&mut row.iter().map(|value| (value - mean).powi(2)));
+            let factor = (variance + f64::from(epsilon)).sqrt().recip();
+            let value = |(column, value): (usize, &f64)| {
+                let bias = if self.centered { inputs[scale + 1].float(column) } else { 0.0 };
+                self.out.round((value - mean) * factor * inputs[scale].float(column) + bias)
+            };
+            row.iter().enumerate().map(value).collect()
+        };
+        out.chunks(columns.max(1)).flat_map(row).collect()
     }
 }
 
@@ -120,12 +158,31 @@ impl MatMul {
         samples.dedup();
         samples
     }
+
+    /// Samples of rows that are normalized: more and fewer quads than invocations, and more than one for each.
+    fn normalized_samples(operand: DType, out: DType) -> Vec<MatMul> {
+        let shapes = [(33, 64, 1040), (9, 768, 1000), (1, 1028, 2120), (20, 100, 1040)];
+        let of = |(index, (m, n, k)): (usize, (u64, u64, u64))| MatMul {
+            norm: Some(Exact(1e-5)),
+            centered: index % 2 == 0,
+            bias: index != 1,
+            residual: index != 3,
+            ..MatMul::new(m, n, k, operand, out)
+        };
+        shapes.into_iter().enumerate().map(of).collect()
+    }
 }
 
 impl Op for MatMul {
     fn check(&self) -> Result<(), String> {
         if !self.out.is_float() && self.activation != Activation::None {
             return Err(format!("integers have no activation such as {:?}", self.activation));
+        }
+        if self.norm.is_some() && !matches!(self.out, DType::F32 | DType::F16) {
+            return Err(format!("rows of {} are not normalized", self.out));
+        }
+        if self.centered && self.norm.is_none() {
+            return Err("rows that are not normalized are not centered".into());
         }
         let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
         let ints = !self.lhs.is_float() && !self.rhs.is_float() && self.out == DType::I32;
@@ -149,11 +206,18 @@ impl Op for MatMul {
         if self.residual {
             inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
         }
+        if self.norm.is_some() {
+            inputs.push(TensorDesc::new("scale", self.out, [self.n]));
+        }
+        if self.centered {
+            inputs.push(TensorDesc::new("shift", self.out, [self.n]));
+        }
         inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.out, [self.batch, self.m, self.n])]
+        let result = |name| TensorDesc::new(name, self.out, [self.batch, self.m, self.n]);
+        ["out", "normed"].into_iter().take(1 + usize::from(self.norm.is_some())).map(result).collect()
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -176,7 +240,7 @@ impl Op for MatMul {
             (b * m * k + i * k + l, b * rhs_stride + right)
         };
         let bias = inputs.get(2).filter(|_| self.bias);
-        let residual = inputs.last().filter(|_| self.residual);
+        let residual = inputs.get(self.residual_input()).filter(|_| self.residual);
         let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
         if self.out.is_float() {
             let (left, right) = (inputs[0].floats(), inputs[1].floats());
@@ -187,7 +251,9 @@ impl Op for MatMul {
                 let sum = terms.map(|(x, y)| left[x] * right[y]).sum::<f64>() + added;
                 self.out.round(self.activation.apply(sum))
             };
-            return vec![Values::Float(each.map(sum).collect())];
+            let out: Vec<f64> = each.map(sum).collect();
+            let normed = self.norm.map(|epsilon| self.normalized(inputs, epsilon.0, &out));
+            return std::iter::once(out).chain(normed).map(Values::Float).collect();
         }
         let sum = |(b, i, j)| {
             let terms = (0..k).map(|l| place(b, i, j, l));
@@ -209,7 +275,19 @@ impl Op for MatMul {
         let largest = largest_term(magnitudes);
         let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.out);
         sum.absolute += epilogue::rounded_between(self.out, self.residual, self.activation, terms, largest);
-        self.activation.after(sum)
+        let out = self.activation.after(sum);
+        if self.norm.is_none() {
+            return out;
+        }
+        // Sums of terms as large as these deviate by the root of their number times a fraction of the term; the second result is in
+        // units of that deviation, and as large as the root of the columns at most.
+        let deviation = (self.k.as_f64().sqrt() * largest / 16.0).max(f64::from(f32::MIN_POSITIVE));
+        let normed = out.absolute / deviation + out.relative * 8.0 + self.out.epsilon() * 2.0;
+        let channel = magnitudes[self.scale_input()].max(1.0);
+        Tolerance {
+            absolute: out.absolute.max(normed * channel),
+            relative: out.relative + 4.0 * self.out.epsilon(),
+        }
     }
 }
 
@@ -239,6 +317,9 @@ impl Samples for MatMul {
             samples.push(MatMul { batch: 3.into(), ..odd.clone() });
             samples.push(MatMul { batch: 2.into(), rhs_shared: true, rhs_transposed: true, ..odd });
             samples.extend(Self::finished_samples(operand, out));
+            if matches!(out, DType::F32 | DType::F16) {
+                samples.extend(Self::normalized_samples(operand, out));
+            }
         }
         samples
     }

@@ -132,7 +132,7 @@ pub enum Item {
 }
 
 /// A version of a function.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// All places.
     pub storages: Vec<Storage>,

@@ -17,6 +17,7 @@ pub mod memory;
 mod order;
 mod parts;
 pub mod pool;
+mod rows;
 pub mod schedule;
 pub mod slabs;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The dispatches of the kernels of `matmul`, by template.
 
+mod parts;
+
 use halite_ops::{
     Activation, DType, Op,
     convolution::Convolution,
@@ -21,6 +23,15 @@ use crate::{
 
 impl Lower for MatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if self.norm.is_some() {
+            let plan = dispatches(self, template, build, params)?;
+            let whole = plan.steps.iter().all(|step| !step.bindings.contains(&Slot::Output(1)));
+            return if whole {
+                Err(Unfit("normalizes rows only where sums are cut".into()))
+            } else {
+                Ok(plan)
+            };
+        }
         if Epilogue::of(template, params).does(self.residual, self.activation) {
             return dispatches(self, template, build, params);
         }
@@ -64,9 +75,6 @@ const FEW_ROWS: u64 = 8;
 /// Terms of sums of few rows that take less time than a second dispatch: on an H200, 2 rows of 96 to 263 terms took 3.8 to 4.3 µs
 /// whole and 5.6 to 7.0 µs in parts. The limit itself is an estimate: no sums between 263 and 1,280 terms were measured.
 const SHORT_SUMS: u64 = 512;
-
-/// Invocations of a kernel that only adds.
-const ADD_LANES: u32 = 128;
 
 /// The shape as kernels count it: m, n, k, and elements from one right operand to the next.
 fn shape(op: &MatMul) -> Result<[Size; 4], Unfit> {
@@ -214,7 +222,7 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     if parts == 1 {
         return Ok(Plan::of(step));
     }
-    summed(op, step, parts)
+    parts::summed(op, step, parts)
 }
 
 /// Few rows: `across` invocations share the sums of four columns, `along` when the right operand lies along k. Cuts
@@ -262,7 +270,7 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
         grid: [groups(op.n, columns)?, m.min(1), z],
         subgroup_size: 0,
     };
-    if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
+    if parts == 1 { Ok(Plan::of(step)) } else { parts::summed(op, step, parts) }
 }
 
 /// Terms of a sum that an invocation takes, where sums decide how many share one: reads that wait for each other are few.
@@ -289,31 +297,6 @@ fn cut(op: &MatMul, tiles: Size, bk: u32, most: u32, enough: u64) -> Result<u32,
         )));
     }
     fixed("a number of parts", parts)
-}
-
-/// The plan that lets `step` write `parts` results one behind the other, and adds them.
-fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Unfit> {
-    let length = op.batch * op.m * op.n;
-    narrow("a number of elements of all parts", length * u64::from(parts))?;
-    // What is added comes with the second step.
-    step.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Input(1), Slot::Input(1)];
-    let (epilogue, [bias, residual]) = epilogue(op);
-    let build = match op.out {
-        DType::F32 => "matmul_parts_f32",
-        DType::F16 => "matmul_parts_f16",
-        DType::I32 => "matmul_parts_i32",
-        other => return Err(Unfit(format!("adds no parts of {other}"))),
-    };
-    let add = Step {
-        module: module(build)?,
-        constants: [&[ADD_LANES, parts][..], &epilogue].concat(),
-        push: vec![narrow("a number of elements", length)?, narrow("n", op.n)?],
-        bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
-        grid: [groups(length, ADD_LANES)?, 1.into(), 1.into()],
-        subgroup_size: 0,
-    };
-    let bytes = (length * u64::from(parts) * 4).max(4);
-    Ok(Plan::new(vec![step, add], vec![bytes]))
 }
 
 /// Tiles of a kernel of cooperative matrices of `mm` x `mn` x `mk`: `wm` x `wn` results for each subgroup of `wave`, whose teams
@@ -465,5 +448,5 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
         grid: [groups(op.n, bn)?, groups(op.m, bm)?, z],
         subgroup_size: tiles.wave,
     };
-    if parts == 1 { Ok(Plan::of(step)) } else { summed(op, step, parts) }
+    if parts == 1 { Ok(Plan::of(step)) } else { parts::summed(op, step, parts) }
 }

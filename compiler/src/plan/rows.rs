@@ -126,3 +126,65 @@ fn normalizing(op: &MatMul, norm: &Norm) -> Option<MatMul> {
     let whole = rows && op.norm.is_none() && (op.batch * op.m).is(norm.batch);
     whole.then(|| MatMul { norm: Some(norm.epsilon), centered, ..op.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, Values};
+    use halite_targets::{Capabilities, Target};
+
+    use super::*;
+    use crate::{
+        CompileOptions, Control, Function, Program,
+        backend::vulkan::Vulkan,
+        build::{Builder, Normalization},
+        graph::{ElementType, TensorId},
+    };
+
+    const F16: ElementType = ElementType::Of(DType::F16);
+
+    fn constant(b: &mut Builder, dims: &[u64]) -> TensorId {
+        let count = dims.iter().product::<u64>();
+        b.values(DType::F16, dims, &Values::Float(vec![0.5; count as usize])).unwrap()
+    }
+
+    /// Dispatches of a product of 197 x 3072 by 3072 x 768 and of the norm of its rows, for a GPU; `also` makes more of both.
+    fn dispatches(also: impl FnOnce(&mut Builder, TensorId, TensorId)) -> usize {
+        let mut b = Builder::new();
+        let x = b.input("x", F16, &[197, 3072]).unwrap();
+        let weights = constant(&mut b, &[3072, 768]);
+        let product = b.matmul(x, weights).unwrap();
+        let [scale, bias] = [(); 2].map(|()| constant(&mut b, &[768]));
+        let norm = Normalization { kind: NormKind::Group, first: 1, end: 2, groups: 1, epsilon: 1e-5 };
+        let normed = b.normalize(product, Some(scale), Some(bias), norm).unwrap();
+        also(&mut b, product, normed);
+        let versions = vec![b.finish().unwrap()];
+        let program =
+            Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
+        let target = Target::parse("hopper-h100-linux").unwrap();
+        let options =
+            CompileOptions { targets: vec![Capabilities::of(target)], baseline: false, ..Default::default() };
+        let plan =
+            super::super::plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap();
+        let segments = &plan.targets[0].functions[0][0].segments;
+        let work = |command: &&super::super::schedule::Command| {
+            matches!(command, super::super::schedule::Command::Dispatch { .. })
+        };
+        segments.iter().flatten().filter(work).count()
+    }
+
+    #[test]
+    fn rows_are_normalized_where_parts_of_their_sums_are_added() {
+        let both = dispatches(|b, product, normed| {
+            let after = b.softmax(normed, 1, false).unwrap();
+            b.output("product", product);
+            b.output("after", after);
+        });
+        assert_eq!(both, 3, "the product's parts, their sum with the norm, and what is behind it");
+    }
+
+    #[test]
+    fn a_norm_that_is_an_output_is_a_step_of_its_own() {
+        let apart = dispatches(|b, _, normed| b.output("normed", normed));
+        assert_eq!(apart, 3, "the product's parts, their sum, and the norm");
+    }
+}

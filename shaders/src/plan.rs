@@ -123,6 +123,9 @@ impl Plan {
     }
 }
 
+/// Turns of a dispatch of kernels whose work is cut into dispatches, whatever the target: a little less than the least limit.
+pub(crate) const MOST_TURNS: u64 = 60_000;
+
 /// A dimension that is a 32-bit number, as kernels count.
 pub(crate) fn narrow(what: &str, value: impl Into<Size>) -> Result<Size, Unfit> {
     let value = value.into();

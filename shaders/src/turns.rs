@@ -13,9 +13,6 @@ use crate::{
     plans::{expert_matmul::turns_of_a_tile, scatters, suppress::turns_of_a_box},
 };
 
-/// Turns of a dispatch of kernels whose work is cut into dispatches, whatever the target: a little less than the least limit.
-pub(crate) const MOST_TURNS: u64 = 60_000;
-
 /// Turns of the short loops that every kernel may have beside those that sizes decide.
 const OTHERS: u64 = 64;
 

@@ -5,9 +5,8 @@ use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{fixed, groups, module, narrow},
+    plan::{MOST_TURNS, fixed, groups, module, narrow},
     plans::{Lower, moves::narrow_all},
-    turns::MOST_TURNS,
 };
 
 /// Rows of the result for which weights are read anew for each.

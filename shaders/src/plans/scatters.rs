@@ -3,7 +3,7 @@
 
 use halite_sizes::Size;
 
-use crate::turns::MOST_TURNS;
+use crate::plan::MOST_TURNS;
 
 /// Invocations that share the places which the same indices tell, so that a device is busy: a power of two, at most about
 /// one for each update. Each reads all of these indices, so there are not many.

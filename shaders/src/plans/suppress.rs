@@ -5,9 +5,8 @@ use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{module, narrow},
+    plan::{MOST_TURNS, module, narrow},
     plans::{Lower, moves::flat_grid},
-    turns::MOST_TURNS,
 };
 
 impl Lower for Suppress {

@@ -25,6 +25,7 @@ impl Lower for BlockMatMul {
         match template {
             "given" => given(self, build, params),
             "held" => held(self, build, params),
+            "matrix" => matrix(self, build, params),
             "quads" => quads(self, build, params),
             "tiled" => tiled(self, build, params),
             "unpacked" => unpacked(self, build, params),
@@ -160,6 +161,47 @@ fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
     let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
     let grid = flat_grid(Size::from(op.n), each * turns)?;
+    Ok(Plan::of(step(op, build, constants, push, grid)?))
+}
+
+/// Chunks of a row that a subgroup of `matrix` takes at a time.
+const MATRIX_STEP: u64 = 8;
+/// Rows of activations that matrix units take at once: what is left of their shared memory and registers for.
+const MATRIX_ROWS: u32 = 4;
+
+/// Matrix units, for few rows whose activations are two halves each.
+fn matrix(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let rows = few_rows(op)?;
+    if rows > MATRIX_ROWS {
+        return Err(Unfit(format!("is for up to {MATRIX_ROWS} rows, and these are {rows}")));
+    }
+    let chunks = op.k / CHUNK;
+    if chunks == 0 || !chunks.is_multiple_of(2) {
+        return Err(Unfit(format!("is for sums of whole pairs of chunks, not of {} terms", op.k)));
+    }
+    let (least, enough) = (u64::from(params.get("least")?), u64::from(params.get("enough")?));
+    if op.k < least && op.weight_rows().saturating_mul(op.k) < enough {
+        return Err(Unfit(format!("is for sums of {least} terms or more, or {enough} weights")));
+    }
+    let (tiles, gated) = (params.get("tiles")?, u32::from(op.gate.is_some()));
+    // Half of a tile is for gates.
+    let columns = 16 * tiles / (1 + gated);
+    let count = op.n.div_ceil(columns.into());
+    if count > MOST_GROUPS {
+        return Err(Unfit(format!("has no room for {} columns", op.n)));
+    }
+    let count = fixed("workgroups", count)?;
+    let wanted = params.get("subgroups")?.checked_div(count).unwrap_or(1);
+    // Activations of all rows have 32 KiB of shared memory.
+    let room = params.get("most")?.min(32 / rows.max(1));
+    let steps = fixed("steps", chunks.div_ceil(MATRIX_STEP))?;
+    let subgroups = (wanted.min(steps).clamp(1, room.max(1)) + 1).next_power_of_two() / 2;
+    let whole = u32::from(chunks.is_multiple_of(MATRIX_STEP));
+    let constants = [32 * subgroups, tiles, rows.max(1), whole].into_iter().chain(finish(op));
+    let constants = constants.chain([u32::from(op.norm.is_some()), gated]).collect();
+    let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
+    let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
+    let grid = [count, rows.min(1), 1].map(Size::from);
     Ok(Plan::of(step(op, build, constants, push, grid)?))
 }
 
@@ -384,6 +426,34 @@ mod tests {
         assert_eq!(of("held2t4", 4096), Ok((2, 1)));
         assert_eq!(of("held1t4", 4096), Ok((1, 4)));
         assert!(of("held4t2", 2048).is_ok() && of("held4t2", 4096).is_err());
+    }
+
+    #[test]
+    fn subgroups_share_sums_on_matrix_units_where_columns_are_few() {
+        let lanes = |m, n, k| constants("matrix16", m, n, k).map(|constants| constants[0]);
+        assert_eq!([lanes(1, 4096, 14336), lanes(1, 128_256, 2048)], [Ok(256), Ok(32)]);
+        // A subgroup takes eight chunks at a time, and four rows leave it less shared memory.
+        assert_eq!([lanes(1, 512, 896), lanes(4, 512, 8192)], [Ok(128), Ok(256)]);
+        assert!(lanes(5, 512, 896).is_err() && lanes(1, 512, 96).is_err() && lanes(1, 16, 0).is_err());
+    }
+
+    #[test]
+    fn half_of_a_tile_is_for_gates() {
+        let of = |gate| {
+            let op = BlockMatMul { gate, ..BlockMatMul::new(1, 8192, 2048, BlockFormat::Q6K) };
+            let variant = variants_of("block_matmul").find(|v| v.name == "block_matmul.q6_k.matrix16");
+            variant.unwrap().plan(&Operation::BlockMatMul(op)).unwrap().steps[0].grid[0]
+        };
+        assert_eq!([of(None), of(Some(Activation::Silu))], [512, 1024].map(Size::from));
+    }
+
+    #[test]
+    fn long_sums_and_large_tables_are_for_matrix_units() {
+        let long = |n, k| constants("matrix16long", 1, n, k).is_ok();
+        assert_eq!(
+            [long(8192, 2048), long(2048, 8192), long(128_256, 2048), long(64, 896)],
+            [false, true, true, false]
+        );
     }
 
     #[test]

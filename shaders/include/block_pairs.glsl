@@ -1,0 +1,167 @@
+// Weights in blocks for matrix units: four invocations share eight chunks of a row, two each. What an invocation reads of memory for
+// its two first, so that many reads are under way at once, and codes as pairs of halves after that, which hold them exactly.
+// FORMAT_<name> says which format they have. Rows have an even number of chunks.
+//
+// pair_chunk(quarter, p) is the p-th chunk of invocation `quarter`, of the eight. fetch_pair reads, four_codes makes the codes of a quad
+// of a chunk, pair_scales its scales and its offset: a weight is scale * code - offset. A chunk has PAIR_SCALES scales, of as many
+// quads each; PAIR_OFFSETS is 1 where there are offsets. A template includes blocks.glsl first.
+
+#ifndef BLOCK_PAIRS_GLSL
+#define BLOCK_PAIRS_GLSL
+
+#if defined(FORMAT_Q4_0)
+#define PAIR_WORDS 9
+#elif defined(FORMAT_Q4_1)
+#define PAIR_WORDS 10
+#elif defined(FORMAT_Q5_0)
+#define PAIR_WORDS 11
+#elif defined(FORMAT_Q5_1) || defined(FORMAT_Q4_K)
+#define PAIR_WORDS 12
+#elif defined(FORMAT_Q8_0)
+#define PAIR_WORDS 17
+#elif defined(FORMAT_Q5_K)
+#define PAIR_WORDS 20
+#elif defined(FORMAT_Q6_K)
+#define PAIR_WORDS 22
+#endif
+
+#if defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]; };
+#endif
+
+#if defined(FORMAT_Q4_1) || defined(FORMAT_Q5_1) || defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+#define PAIR_OFFSETS 1
+#else
+#define PAIR_OFFSETS 0
+#endif
+
+#ifdef FORMAT_Q6_K
+#define PAIR_SCALES 2
+#else
+#define PAIR_SCALES 1
+#endif
+
+uint pair_chunk(uint quarter, uint p) {
+#ifdef FORMAT_Q6_K
+    // Halves of the same bytes.
+    return quarter / 2u * 4u + quarter % 2u + 2u * p;
+#else
+    return quarter * 2u + p;
+#endif
+}
+
+// Reads the pair of a row that begins at a byte and has so many chunks, of the eight from `first` on. A pair behind the row is its last.
+void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, out uint words[PAIR_WORDS]) {
+#if defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+    const uint block = (row_byte + first / 8u * BLOCK_BYTES) >> 4, codes = block + (BLOCK_BYTES / 16u - 8u) + 2u * quarter;
+    [[unroll]] for (uint i = 0; i < 3; ++i) {
+        const uvec4 four = blocks4[i == 0u ? block : codes + i - 1u];
+        [[unroll]] for (uint j = 0; j < 4; ++j) words[4u * i + j] = four[j];
+    }
+#ifdef FORMAT_Q5_K
+    [[unroll]] for (uint i = 0; i < 2; ++i) {
+        const uvec4 four = blocks4[block + 1u + i];
+        [[unroll]] for (uint j = 0; j < 4; ++j) words[12u + 4u * i + j] = four[j];
+    }
+#endif
+#elif defined(FORMAT_Q6_K)
+    const uint block = row_byte + first / 8u * BLOCK_BYTES, side = quarter / 2u;
+    const uint low = (block + 64u * side + 32u * (quarter % 2u)) >> 2, high = (block + 128u + 32u * side) >> 2;
+    const uint scales = (block + 192u + 8u * side) >> 2;
+    [[unroll]] for (uint i = 0; i < 9; ++i) {
+        words[i] = blocks[low + i];
+        words[9u + i] = blocks[high + i];
+    }
+    [[unroll]] for (uint i = 0; i < 3; ++i) words[18u + i] = blocks[scales + i];
+    words[21] = blocks[(block + 208u) >> 2];
+#else
+    const uint pair = min(first / 2u + quarter, chunks / 2u - 1u), at = (row_byte + pair * (2u * BLOCK_BYTES)) >> 2;
+    [[unroll]] for (uint i = 0; i < PAIR_WORDS; ++i) words[i] = blocks[at + i];
+#endif
+}
+
+// The i-th word, or what begins half a word behind it.
+uint pair_word(uint words[PAIR_WORDS], bool half_behind, uint i) {
+    return half_behind ? (words[i] >> 16) | (words[i + 1u] << 16) : words[i];
+}
+
+// Four neighbouring bits, each as the fifth of a byte.
+uint fifths_of(uint bits) {
+    return (((bits & 15u) * 0x00204081u) & 0x01010101u) << 4;
+}
+
+// The codes of four bytes of `mask`, less `zero`: of bytes 0 and 2, 1 and 3. `ten`, halves of 2^10, takes codes into its lowest bits.
+// It is no constant for the compiler: with another one besides the mask, NVIDIA's makes two instructions of it.
+void halves_of(uint bytes, uint mask, uint ten, float zero, out f16vec2 even, out f16vec2 odd) {
+    const f16vec2 less = f16vec2(1024.0 + zero);
+    even = unpackFloat2x16((bytes & mask) | ten) - less;
+    odd = unpackFloat2x16(((bytes >> 8) & mask) | ten) - less;
+}
+
+// The codes of quad i of the p-th chunk of a pair: of elements 0 and 2, and of 1 and 3. `behind`: the block begins in the middle of
+// a word.
+void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint i, uint ten, out f16vec2 even, out f16vec2 odd) {
+#if defined(FORMAT_Q4_0) || defined(FORMAT_Q4_1)
+#ifdef FORMAT_Q4_0
+    const uint word = p == 0u ? pair_word(words, true, i % 4u) : words[5u + i % 4u];
+    const float zero = 8.0;
+#else
+    const uint word = words[5u * p + 1u + i % 4u];
+    const float zero = 0.0;
+#endif
+    halves_of(word >> (i / 4u * 4u), 0x000F000Fu, ten, zero, even, odd);
+#elif defined(FORMAT_Q5_0) || defined(FORMAT_Q5_1)
+#ifdef FORMAT_Q5_0
+    const uint word = p == 0u ? pair_word(words, true, 1u + i % 4u) : words[7u + i % 4u];
+    const uint fifths = p == 0u ? pair_word(words, true, 0u) : words[6];
+    const float zero = 16.0;
+#else
+    const uint word = words[6u * p + 2u + i % 4u], fifths = words[6u * p + 1u];
+    const float zero = 0.0;
+#endif
+    halves_of(((word >> (i / 4u * 4u)) & 0x0F0F0F0Fu) | fifths_of(fifths >> (4u * i)), 0x00FF00FFu, ten, zero, even, odd);
+#elif defined(FORMAT_Q8_0)
+    const uint word = p == 0u ? pair_word(words, true, i) : words[9u + i];
+    halves_of(word ^ 0x80808080u, 0x00FF00FFu, ten, 128.0, even, odd);
+#elif defined(FORMAT_Q4_K)
+    halves_of(words[4u + i] >> (4u * p), 0x000F000Fu, ten, 0.0, even, odd);
+#elif defined(FORMAT_Q5_K)
+    const uint fifths = (words[12u + i] >> (2u * quarter + p)) & 0x01010101u;
+    halves_of(((words[4u + i] >> (4u * p)) & 0x0F0F0F0Fu) | (fifths << 4), 0x00FF00FFu, ten, 0.0, even, odd);
+#elif defined(FORMAT_Q6_K)
+    const uint low = (pair_word(words, behind, i) >> (4u * p)) & 0x0F0F0F0Fu;
+    const uint high = (pair_word(words, behind, 9u + i) >> (2u * (quarter % 2u) + 4u * p)) & 0x03030303u;
+    halves_of(low | (high << 4), 0x00FF00FFu, ten, 32.0, even, odd);
+#endif
+}
+
+// Scales and offset of the p-th chunk of a pair.
+void pair_scales(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, out float scales[PAIR_SCALES], out float offset) {
+    offset = 0.0;
+#if defined(FORMAT_Q4_0)
+    scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[4] >> 16).x;
+#elif defined(FORMAT_Q5_0)
+    scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[5] >> 16).x;
+#elif defined(FORMAT_Q8_0)
+    scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[8] >> 16).x;
+#elif defined(FORMAT_Q4_1) || defined(FORMAT_Q5_1)
+    const vec2 both = unpackHalf2x16(words[PAIR_WORDS / 2 * p]);
+    scales[0] = both.x;
+    offset = -both.y;
+#elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+    const vec2 both = unpackHalf2x16(words[0]);
+    const uint shift = 8u * ((2u * quarter + p) % 4u);
+    const uint one = words[1] >> shift, two = words[2] >> shift, three = words[3] >> shift;
+    const bool upper = quarter >= 2u;
+    scales[0] = both.x * float(upper ? (three & 15u) | ((one >> 2) & 48u) : one & 63u);
+    offset = both.y * float(upper ? ((three >> 4) & 15u) | ((two >> 2) & 48u) : two & 63u);
+#elif defined(FORMAT_Q6_K)
+    const float scale = unpackHalf2x16(behind ? words[21] >> 16 : words[21]).x;
+    // Of chunk quarter % 2 + 2 * p of four, a byte for each half.
+    const int pair = int(pair_word(words, behind, 18u + p)), shift = 16 * int(quarter % 2u);
+    scales[0] = scale * float(bitfieldExtract(pair, shift, 8));
+    scales[1] = scale * float(bitfieldExtract(pair, shift + 8, 8));
+#endif
+}
+
+#endif

@@ -8,10 +8,8 @@
 // Which of the inner dimension a place of a matrix stands for is free, as long as both operands agree. So every lane keeps the chunks
 // that it has loaded, two for each of two rows of weights, and the four lanes of a row have chunks of their own. Their sums are kept
 // apart by the right operand: the activations of a lane's chunks are in columns that no other lane of the four has, and everything
-// else in them is zero. For that, a lane must know its elements:
-//   left, element e of lane l: row l / 4 + (e & 4) * 2, column l % 4 * 2 + (e & 1) + (e & 2) * 4
-//   right: row l % 4 * 2 + (e & 1) + (e & 2) * 4, column l / 4; sum: row l / 4 + (e & 2) * 4, column l % 4 * 2 + (e & 1)
-// Where products show that it is otherwise, sums are made without matrices.
+// else in them is zero. For that, a lane must know its elements (matrix_lanes.glsl). Where products show that they lie otherwise, sums are
+// made without matrices.
 //
 // NORMED: a row is divided by the root of the mean of its squares and multiplied by a scale. GATED: the result is
 // function(sum with a row of weights) * (sum with the row N behind it), which is in the second half of a tile.
@@ -51,6 +49,7 @@ layout(push_constant) uniform Shape {
 #include "blocks.glsl"
 #include "block_pairs.glsl"
 #include "block_product.glsl"
+#include "matrix_lanes.glsl"
 
 const uint READ = 16 * TILES;                 // Rows of weights.
 const uint COLUMNS = GATED ? READ / 2 : READ; // Of the result.
@@ -58,16 +57,11 @@ const uint SUBGROUPS = gl_WorkGroupSize.x / 32;
 const uint STEP = 8;                          // Chunks of a step: two for each of the lanes that share a row of weights.
 const uint PIECE = ROWS * 2 * STEP * 4;       // Activations of a step: both halves of each, two quads in a word.
 
-#define LEFT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define RIGHT coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
-#define SUM coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
-
 shared float partial[SUBGROUPS * READ * ROWS];
 shared float square_parts[SUBGROUPS * ROWS];
 // A piece for each subgroup. Then zeros, for what a lane has no part in.
 shared uvec4 staged[SUBGROUPS * PIECE + 4];
 
-uint lane, quarter;  // Of the subgroup, and of the lanes that share a row of weights.
 uint column0;
 // What the next step needs, on its way while this one is computed.
 uint next_words[TILES * 2 * PAIR_WORDS];
@@ -78,10 +72,6 @@ float squares[ROWS];
 
 float four(vec4 terms) {
     return (terms.x + terms.y) + (terms.z + terms.w);
-}
-
-void subgroup_barrier() {
-    controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
 }
 
 // Which row of weights is row i of the tiles.
@@ -160,42 +150,6 @@ void stage(uint piece, out float powers[ROWS], out float added[ROWS]) {
         staged[at + STEP * 4] = words_of(rest_of(one, high_one), rest_of(two, high_two));
     }
     subgroup_barrier();
-}
-
-RIGHT right_of(uvec2 words) {
-    const f16vec2 low = unpackFloat2x16(words.x), high = unpackFloat2x16(words.y);
-    RIGHT right;
-    right[0] = low.x;
-    right[1] = low.y;
-    right[2] = high.x;
-    right[3] = high.y;
-    return right;
-}
-
-// Whether products are as said above, in all places that are not zero.
-bool lies_as_said() {
-    LEFT numbers;
-    if (numbers.length() != 8) return false;
-    const uint row = lane / 4;
-    [[unroll]] for (uint e = 0; e < 8; ++e)
-        numbers[e] = float16_t((row + (e & 4) * 2) * 16 + quarter * 2 + (e & 1) + (e & 2) * 4);
-    bool same = true;
-    [[unroll]] for (uint other = 0; other < 4; ++other) {
-        // In each column one of the four rows that count.
-        RIGHT one;
-        SUM sum = SUM(0.0);
-        if (one.length() != 4 || sum.length() != 4) return false;
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-            const uint k = quarter * 2 + (e & 1) + (e & 2) * 4;
-            one[e] = float16_t(k == ((row ^ (other & 1)) + (other & 2) * 4) ? 1.0 : 0.0);
-        }
-        sum = coopMatMulAdd(numbers, one, sum);
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-            const uint k = ((quarter * 2 + (e & 1)) ^ (other & 1)) + (other & 2) * 4;
-            same = same && sum[e] == float((row + (e & 2) * 4) * 16 + k);
-        }
-    }
-    return subgroupAll(same);
 }
 
 // Adds the products of the step that was fetched, and fetches the one from `after` on.

@@ -6,10 +6,8 @@
 // Which of the inner dimension a place of a matrix stands for is free, as long as both operands agree. So every lane keeps
 // the chunks that it has loaded, two for each of two columns, and the four lanes of a column have chunks of their own.
 // Their sums are kept apart by the right operand: the activations of a lane's chunks are in columns that no other lane
-// of the four has, and everything else in them is zero. For that, a lane must know its elements:
-//   left, element e of lane l: row l / 4 + (e & 4) * 2, column l % 4 * 2 + (e & 1) + (e & 2) * 4
-//   right: row l % 4 * 2 + (e & 1) + (e & 2) * 4, column l / 4; sum: row l / 4 + (e & 2) * 4, column l % 4 * 2 + (e & 1)
-// Where products show that it is otherwise, sums are made without matrices.
+// of the four has, and everything else in them is zero. For that, a lane must know its elements (matrix_lanes.glsl). Where products
+// show that they lie otherwise, sums are made without matrices.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -31,6 +29,7 @@ layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
 
 #include "quantized.glsl"
+#include "matrix_lanes.glsl"
 
 layout(set = 0, binding = 0) readonly buffer Left { uvec4 lhs[]; };
 layout(set = 0, binding = 1) readonly buffer Weights { uvec4 weights[]; };
@@ -59,24 +58,15 @@ const uint LHS_WORDS = 2;            // 16-byte words of a chunk of activations.
 const uint LHS_WORDS = 4;
 #endif
 
-#define LEFT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define RIGHT coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
-#define SUM coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
-
 shared float partial[SUBGROUPS * COLUMNS * ROWS];
 // A piece for each subgroup: the activations of a step as halves, 32 words for each row of lhs. Then zeros, for what a
 // lane has no part in.
 shared uvec4 staged[SUBGROUPS * ROWS * 32 + 8];
 
-uint lane, quarter;  // Of the subgroup, and of the lanes that share a column.
 // What the next step needs, on its way while this one is computed.
 uvec4 next_weights[TILES * 4 * PARTS];
 uvec4 next_left[ROWS];
 uint next_scales[TILES * (PAIRED ? 2 : 4)], next_zeros[TILES * 4];
-
-void subgroup_barrier() {
-    controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
-}
 
 // A scale out of its word.
 float scale_in(uint word, uint place) {
@@ -121,16 +111,6 @@ uvec4 ordered(uvec4 halves) {
                      : uvec4(turned(halves.x, halves.y), turned(halves.z, halves.w));
 }
 
-RIGHT right_of(uvec2 words) {
-    const f16vec2 low = unpackFloat2x16(words.x), high = unpackFloat2x16(words.y);
-    RIGHT right;
-    right[0] = low.x;
-    right[1] = low.y;
-    right[2] = high.x;
-    right[3] = high.y;
-    return right;
-}
-
 // Four weights of a column as two pairs, less their zero: those of product `i` of the eight of a chunk. `ten`, halves of
 // 2^10, takes the weights into its lowest bits. It is no constant for the compiler: with another one besides the mask,
 // NVIDIA's makes two instructions of it.
@@ -143,32 +123,6 @@ void four_weights(uint words[8], uint i, uint ten, f16vec2 zero, out f16vec2 eve
         even = unpackFloat2x16((words[i] & 0x00FF00FFu) | ten) - (float16_t(1024.0) + zero);
         odd = unpackFloat2x16(((words[i] >> 8) & 0x00FF00FFu) | ten) - (float16_t(1024.0) + zero);
     }
-}
-
-// Whether products are as said above, in all places that are not zero.
-bool lies_as_said() {
-    LEFT numbers;
-    if (numbers.length() != 8) return false;
-    const uint row = lane / 4;
-    [[unroll]] for (uint e = 0; e < 8; ++e)
-        numbers[e] = float16_t((row + (e & 4) * 2) * 16 + quarter * 2 + (e & 1) + (e & 2) * 4);
-    bool same = true;
-    [[unroll]] for (uint other = 0; other < 4; ++other) {
-        // In each column one of the four rows that count.
-        RIGHT one;
-        SUM sum = SUM(0.0);
-        if (one.length() != 4 || sum.length() != 4) return false;
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-            const uint k = quarter * 2 + (e & 1) + (e & 2) * 4;
-            one[e] = float16_t(k == ((row ^ (other & 1)) + (other & 2) * 4) ? 1.0 : 0.0);
-        }
-        sum = coopMatMulAdd(numbers, one, sum);
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-            const uint k = ((quarter * 2 + (e & 1)) ^ (other & 1)) + (other & 2) * 4;
-            same = same && sum[e] == float((row + (e & 2) * 4) * 16 + k);
-        }
-    }
-    return subgroupAll(same);
 }
 
 // Sums of two columns of each tile, rows of lhs, and of the lane's chunks.

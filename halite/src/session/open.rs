@@ -160,6 +160,11 @@ impl OpenVersions {
         log::info!("a version for inputs of {shapes:?}; not those that are there: [{}]", reasons.join("; "));
     }
 
+    /// Whether a version that is loaded is for inputs of these shapes.
+    pub fn has(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
+        self.find(place, shapes).is_some()
+    }
+
     fn find(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Arc<Version>> {
         let state = self.state.lock();
         let fits = |(own, coverage, _): &&(usize, Coverage, Arc<Version>)| {

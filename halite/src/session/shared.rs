@@ -7,8 +7,8 @@ use halite_compiler::{self as compiler, Coverage, Steps};
 
 use super::{
     ahead::{Shapes, after},
-    growth::growing,
-    model::{ModelProgram, shape_of},
+    growth::{growing, stepped},
+    model::{ModelProgram, OpenModel, shape_of},
     tries::OpenWork,
     versions::Version,
 };
@@ -40,15 +40,71 @@ impl ModelProgram {
             return Ok(None);
         }
         let version = self.open.get(place, &shapes, limits, || self.make_open(place, &shapes, limits))?;
-        if version.is_some() {
-            self.compile_ahead(place, &shapes);
+        match version {
+            Some(_) => self.compile_ahead(place, &shapes, limits),
+            // It has a version of its own, which this thread makes meanwhile.
+            None => self.compile_step(place, &shapes, limits),
         }
         Ok(version)
     }
 
+    /// Has the version compiled for the step that comes behind a call with these sizes, where its caches show which that is.
+    fn compile_step(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
+        let function = &self.functions[place];
+        if function.caches.is_empty() || !self.ahead.is_for(true) {
+            return;
+        }
+        let Some(next) = stepped(&function.inputs, (&function.caches, &function.totals), shapes) else {
+            return;
+        };
+        if compiler::can_be_open(&function.inputs, &next)
+            && self.ahead.lacks(place, &next)
+            && !self.open.has(place, &next)
+        {
+            self.begin_ahead(place, next, None, limits);
+        }
+    }
+
+    /// Has a thread compile a version, unless an earlier process did. Whether there will be one.
+    fn begin_ahead(&self, place: usize, shapes: Shapes, step: Option<&Shapes>, limits: &Limits) -> bool {
+        // What cannot be bound, the call with these sizes says.
+        let Ok(Some(work)) = self.open_work(place, &shapes, step) else { return false };
+        match self.is_kept(&work.model, place, &shapes, limits) {
+            true => self.ahead.is_kept(place, shapes),
+            false => self.ahead.begin(place, shapes, move |limits| work.run(limits)),
+        }
+        true
+    }
+
+    /// Whether the cache of compiled models has a version for inputs of these shapes.
+    fn is_kept(&self, open: &OpenModel, place: usize, shapes: &[Vec<u64>], limits: &Limits) -> bool {
+        let (Some(store), Ok(digest)) = (&self.store, self.open_digest(open, place)) else { return false };
+        let request = Request { label: &self.name, files: &open.files, digest };
+        let values = |_: &[usize]| Ok(Digest::of(b""));
+        Lookup { store, request: &request, values: &values, limits }.find_open(shapes).is_some()
+    }
+
+    /// Loads what was compiled for calls to come, while the device works for one that was started: its pipelines are built from then on.
+    pub(super) fn load_ahead(&self, place: usize, limits: &Limits) {
+        let Some(shapes) = self.ahead.next_loadable(place) else { return };
+        if let Err(error) = self.open.get(place, &shapes, limits, || self.make_open(place, &shapes, limits)) {
+            // The call that needs it says it.
+            log::debug!("loading ahead: {error}");
+        }
+    }
+
+    /// What is asked for of the cache of compiled models for versions with open sizes of a function.
+    fn open_digest(&self, open: &OpenModel, place: usize) -> Result<Digest> {
+        let function = &self.functions[place];
+        let sizes = self.bindings_of(function, std::iter::empty())?;
+        self.request_digest(open, function, "open sizes", &[sizes])
+    }
+
     /// Has the version behind the range at hand compiled, once sizes grow step by step, and one more where that range is short.
-    fn compile_ahead(&self, place: usize, shapes: &[Vec<u64>]) {
-        let Some(step) = self.ahead.step(place, shapes) else { return };
+    fn compile_ahead(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
+        let step = self.ahead.step(place, shapes);
+        let is_for = || self.ahead.is_for(!self.functions[place].caches.is_empty());
+        let Some(step) = step.filter(|_| is_for()) else { return };
         let first = self.open.steps_without(place, shapes, &step, &|_| false);
         let next = self.open.steps_without(place, shapes, &step, &|later| self.ahead.has(place, later));
         let (Some(first), Some(next)) = (first, next) else { return self.ahead.rest(place, u64::MAX) };
@@ -59,10 +115,8 @@ impl ModelProgram {
         if self.ahead.is_without(place, &later) {
             return self.ahead.rest(place, first);
         }
-        // What cannot be bound, the call with these sizes says.
-        match self.open_work(place, &later, Some(&step)) {
-            Ok(Some(work)) => self.ahead.begin(place, later, move |limits| work.run(limits)),
-            _ => self.ahead.rest(place, first),
+        if !self.begin_ahead(place, later, Some(&step), limits) {
+            self.ahead.rest(place, first);
         }
     }
 
@@ -75,8 +129,7 @@ impl ModelProgram {
     ) -> Result<Option<(Version, Coverage)>> {
         let function = &self.functions[place];
         let Some(open) = self.model.lock().clone() else { return Ok(None) };
-        let sizes = self.bindings_of(function, std::iter::empty())?;
-        let digest = self.request_digest(&open, function, "open sizes", &[sizes])?;
+        let digest = self.open_digest(&open, place)?;
         let request = Request { label: &self.name, files: &open.files, digest };
         let none = |_: &[usize]| Ok(Digest::of(b""));
         let lookup =

@@ -18,8 +18,8 @@ use crate::{
     options::Limits,
 };
 
-/// How many calls before its sizes a second version is compiled ahead.
-const NEAR: u64 = 64;
+/// How many calls before its sizes a version is compiled ahead: most generations end before the next range.
+const NEAR: u64 = 128;
 
 /// The largest size of an open dimension.
 const MOST_SIZE: u64 = 1 << 31;
@@ -100,7 +100,8 @@ impl ModelProgram {
         self.request_digest(open, function, "open sizes", &[sizes])
     }
 
-    /// Has the version behind the range at hand compiled, once sizes grow step by step, and one more where that range is short.
+    /// Has the version behind the range at hand compiled, once sizes that grow step by step are near it, and one more where that range is
+    /// short.
     fn compile_ahead(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
         let step = self.ahead.step(place, shapes);
         let is_for = || self.ahead.is_for(!self.functions[place].caches.is_empty());
@@ -108,7 +109,7 @@ impl ModelProgram {
         let first = self.open.steps_without(place, shapes, &step, &|_| false);
         let next = self.open.steps_without(place, shapes, &step, &|later| self.ahead.has(place, later));
         let (Some(first), Some(next)) = (first, next) else { return self.ahead.rest(place, u64::MAX) };
-        if next > first && next > NEAR {
+        if next > NEAR {
             return self.ahead.rest(place, first.min(next - NEAR));
         }
         let later = after(shapes, &step, next);

@@ -205,3 +205,79 @@ def bart():
 @case
 def t5():
     return seq2seq("T5", "T5Stack", "t5", vocab_size=200, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, is_decoder=True)
+
+
+@case
+def gpt2():
+    return of_transformers("GPT2", head="LMHeadModel", n_positions=1024)
+
+
+@case
+def gptj():
+    return of_transformers("GPTJ", rotary_dim=4, n_positions=1024, n_embd=32, n_layer=2, n_head=4)
+
+
+@case
+def olmo2():
+    return of_transformers("Olmo2", kv=4, intermediate_size=48)
+
+
+@case
+def cohere():
+    return of_transformers("Cohere", kv=2, intermediate_size=48, num_key_value_heads=2)
+
+
+@case
+def starcoder2():
+    return of_transformers("Starcoder2", kv=2, intermediate_size=48, num_key_value_heads=2, sliding_window=24)
+
+
+@case
+def granite():
+    return of_transformers("Granite", kv=2, intermediate_size=48, num_key_value_heads=2)
+
+
+@case
+def gemma3():
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    config = Gemma3TextConfig(vocab_size=200, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1, head_dim=8,
+                              max_position_embeddings=1024, layer_types=["full_attention", "full_attention"])
+    config._attn_implementation = "sdpa"
+    return causal(Gemma3ForCausalLM(config), 2, 1, 8, 200)
+
+
+@case
+def marian():
+    return seq2seq("Marian", "MarianDecoder", "marian", **BART_LIKE)
+
+
+@case
+def pegasus():
+    return seq2seq("Pegasus", "PegasusDecoder", "pegasus", **BART_LIKE)
+
+
+@case
+def mixtral():
+    return of_transformers("Mixtral", kv=2, intermediate_size=48, num_key_value_heads=2, num_local_experts=4)
+
+
+@case
+def gqa_qwen3():
+    """onnxruntime-genai's builder for a model that normalizes queries and keys."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    config = Qwen3Config(vocab_size=256, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                         max_position_embeddings=1024, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2, head_dim=32)
+    return {"genai": lambda path: genai(config, Qwen3ForCausalLM, path)}
+
+
+@case
+def gqa_phi3():
+    """The same for one whose queries, keys and values come of one product."""
+    from transformers import Phi3Config, Phi3ForCausalLM
+
+    config = Phi3Config(vocab_size=256, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
+                        max_position_embeddings=1024, original_max_position_embeddings=1024, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+    config.head_dim = 16
+    return {"genai": lambda path: genai(config, Phi3ForCausalLM, path)}

@@ -1,8 +1,8 @@
-//! Compiling ahead: where sizes grow step by step, as those of a decoder do, a thread compiles the version for the next range before a
-//! call needs it.
+//! Compiling ahead: a thread compiles the version for the steps behind a decoder's prompt while the prompt's is compiled and runs, and
+//! where sizes grow step by step the version for the next range before a call needs it.
 //!
-//! The thread only computes. It holds the model and no device, so a process may end while it works; what it made is loaded by the call
-//! that needs it.
+//! The thread only computes. It holds the model and no device, so a process may end while it works; what it made is loaded by the
+//! next call, while the device works for that.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -167,8 +167,8 @@ impl Ahead {
         difference(&steps.last, shapes).filter(|step| steps.step.as_ref() == Some(step))
     }
 
-    /// Sizes of a function whose version was kept by an earlier process.
-    pub fn is_kept(&self, place: usize, shapes: Shapes) {
+    /// Notes sizes of a function whose version was kept by an earlier process.
+    pub fn note_kept(&self, place: usize, shapes: Shapes) {
         self.shared.state.lock().note_loadable(place, shapes);
     }
 

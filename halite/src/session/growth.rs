@@ -51,11 +51,13 @@ pub(super) fn stepped(
         Some(dims[axis])
     })?;
     let rows = all.checked_sub(held).filter(|rows| *rows > 0)?;
-    let mut next: BTreeMap<String, u64> = caches.iter().map(|name| (name.clone(), all)).collect();
+    // A cache of one row has a version of its own: the call behind that one is looked at.
+    let then = all.max(2);
+    let mut next: BTreeMap<String, u64> = caches.iter().map(|name| (name.clone(), then)).collect();
     for (input, dims) in own() {
         for axis in (1..dims.len()).filter(|axis| is_open(input, *axis)) {
             let size = if counts_all(input, axis) && dims[axis] == all {
-                all + 1
+                then + 1
             } else if dims[axis] == rows {
                 1
             } else {
@@ -142,6 +144,9 @@ mod tests {
                 assert_eq!(after(totals, &[vec![3, rows], vec![3, 8], vec![3, 2, past, 8]]), step, "{rows}");
             }
         }
+        // The token with which a decoder starts.
+        let first = after(&[], &[vec![1, 1], vec![1, 1], vec![1, 2, 0, 8]]);
+        assert_eq!(first, Some(vec![vec![1, 1], vec![1, 3], vec![1, 2, 2, 8]]));
         // As many sequences as rows, and a mask that counts no rows.
         let square = after(&[], &[vec![4, 4], vec![4, 4], vec![4, 2, 0, 8]]);
         assert_eq!(square, Some(vec![vec![4, 1], vec![4, 5], vec![4, 2, 4, 8]]));

@@ -23,7 +23,7 @@ use super::{
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
-    versions::{ShapeKey, Version, Versions},
+    versions::{ShapeKey, Version, Versions, describe, values_digest},
 };
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,
@@ -456,28 +456,6 @@ impl ModelProgram {
 /// The dimensions of a tensor.
 pub(super) fn shape_of(value: &Value) -> Option<Vec<u64>> {
     Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
-}
-
-/// Type and shape of each input.
-fn describe(values: &[Value]) -> String {
-    let one = |value: &Value| match value {
-        Value::Tensor(tensor) => crate::tensor::describe(tensor.element_type(), tensor.shape()),
-        other => other.kind().to_owned(),
-    };
-    values.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-/// The digest of the values of some inputs.
-fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest> {
-    let mut hasher = Hasher::new();
-    for place in bound {
-        hasher.field(&place.to_le_bytes());
-        if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
-            hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
-            hasher.field(&tensor.to_bytes()?);
-        }
-    }
-    Ok(hasher.finish())
 }
 
 /// Binds the value of an input that decides sizes.

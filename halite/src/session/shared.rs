@@ -1,9 +1,12 @@
 //! Versions of a model's functions that many sizes share: how they are compiled and loaded.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use halite_cache::Digest;
-use halite_compiler::{self as compiler, Coverage, Steps};
+use halite_compiler::{
+    self as compiler, Coverage, Steps,
+    signature::{Signature, open_name},
+};
 
 use super::{
     ahead::{Shapes, after},
@@ -39,11 +42,14 @@ impl ModelProgram {
         if !compiler::can_be_open(&function.inputs, &shapes) {
             return Ok(None);
         }
+        let before = self.open.count();
         let version = self.open.get(place, &shapes, limits, || self.make_open(place, &shapes, limits))?;
-        match version {
-            Some(_) => self.compile_ahead(place, &shapes, limits),
-            // It has a version of its own, which this thread makes meanwhile.
-            None => self.compile_step(place, &shapes, limits),
+        if version.is_some() {
+            self.compile_ahead(place, &shapes, limits);
+        }
+        // Where it gets a version of its own, this thread makes that meanwhile.
+        if version.is_none() || self.open.count() != before {
+            self.compile_step(place, &shapes, limits);
         }
         Ok(version)
     }
@@ -70,7 +76,7 @@ impl ModelProgram {
         // What cannot be bound, the call with these sizes says.
         let Ok(Some(work)) = self.open_work(place, &shapes, step) else { return false };
         match self.is_kept(&work.model, place, &shapes, limits) {
-            true => self.ahead.is_kept(place, shapes),
+            true => self.ahead.note_kept(place, shapes),
             false => self.ahead.begin(place, shapes, move |limits| work.run(limits)),
         }
         true
@@ -160,6 +166,16 @@ impl ModelProgram {
         self.open_work(place, shapes, step.as_ref())?.map_or(Ok(None), |work| work.run(limits))
     }
 
+    /// The dimensions that had several sizes in calls so far, by their names among open ones.
+    fn varied(&self, place: usize, shapes: &[Vec<u64>]) -> BTreeSet<String> {
+        let inputs = self.functions[place].inputs.iter().zip(shapes).enumerate();
+        let of = |(index, (input, dims)): (usize, (&Signature, &Vec<u64>))| {
+            let varied = (0..dims.len()).filter(move |axis| self.open.has_varied(place, index, *axis));
+            varied.map(|axis| open_name(input, axis)).collect::<Vec<_>>()
+        };
+        inputs.flat_map(of).collect()
+    }
+
     /// What compiling a version with open sizes takes, of calls that grow by a step; none when the model is gone.
     fn open_work(
         &self,
@@ -170,7 +186,10 @@ impl ModelProgram {
         let Some(model) = self.model.lock().clone() else { return Ok(None) };
         let function = &self.functions[place];
         let growing = growing(&function.inputs, &function.caches, shapes, step.map(Vec::as_slice));
-        let unbounded = |_: &str| Some((0, MOST_SIZE));
+        // What stays as it is while caches grow, as what an encoder gave, gets the best kernels for its size.
+        let varied: BTreeSet<String> = self.varied(place, shapes);
+        let varies = |name: &str| growing.is_empty() || growing.contains(name) || varied.contains(name);
+        let unbounded = |name: &str| varies(name).then_some((0, MOST_SIZE));
         let examples =
             compiler::grown(&function.inputs, shapes, &growing).into_iter().chain([shapes.to_vec()]);
         let mut holds = vec![shapes.to_vec()];

@@ -30,13 +30,22 @@ struct State {
     /// Versions with open sizes; sizes that none of them is for get versions of their own once there are `most`.
     made: Vec<(usize, Coverage, Arc<Version>)>,
     /// The sizes of each function's last call, and which of them were others before.
-    seen: HashMap<usize, (Vec<Vec<u64>>, Vec<Vec<bool>>)>,
+    seen: HashMap<usize, Seen>,
+}
+
+/// Sizes of calls.
+struct Seen {
+    last: Vec<Vec<u64>>,
+    varied: Vec<Vec<bool>>,
 }
 
 impl State {
     fn note(&mut self, place: usize, shapes: &[Vec<u64>]) {
-        let new = || (shapes.to_vec(), shapes.iter().map(|dims| vec![false; dims.len()]).collect());
-        let (last, varied) = self.seen.entry(place).or_insert_with(new);
+        let new = || {
+            let varied = shapes.iter().map(|dims| vec![false; dims.len()]).collect();
+            Seen { last: shapes.to_vec(), varied }
+        };
+        let Seen { last, varied } = self.seen.entry(place).or_insert_with(new);
         if last == shapes {
             return;
         }
@@ -142,7 +151,7 @@ impl OpenVersions {
     /// Whether a dimension of an input had several sizes in the calls of a function so far.
     pub fn has_varied(&self, place: usize, input: usize, axis: usize) -> bool {
         let state = self.state.lock();
-        let varied = state.seen.get(&place).and_then(|(_, varied)| varied.get(input)?.get(axis).copied());
+        let varied = state.seen.get(&place).and_then(|seen| seen.varied.get(input)?.get(axis).copied());
         varied.unwrap_or(false)
     }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use halite_ops::{DType, Operation, concat::Concat};
+use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
 use halite_sizes::{Size, aside};
 use halite_spirv::{NewBinding, rebind, words_from_bytes};
 
@@ -89,7 +89,7 @@ impl Shared {
             let start = shared.take(room(*bytes));
             shared.scratch.push(start);
         }
-        let sizes: Vec<Size> = operation.inputs().iter().map(|tensor| tensor.bytes()).collect();
+        let sizes: Vec<Size> = operation.inputs().iter().map(TensorDesc::bytes).collect();
         while let Some(step) = plan.steps.iter().find(|step| shared.count(step) > most) {
             let left = step.bindings.iter().filter_map(|slot| match slot {
                 Slot::Input(input) if shared.place(*slot).is_none() => Some(*input),

@@ -4,9 +4,12 @@
 
 mod common;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use common::{builder, device, near, onnx};
@@ -303,6 +306,42 @@ fn a_version_that_was_compiled_ahead_is_used() {
     assert!(plain[7] > 0 && plain[8] == 0, "{plain:?}");
     assert_eq!((ahead[7], ahead[8]), (0, 0), "{ahead:?}");
     assert_eq!(versions, others);
+}
+
+#[test]
+fn the_version_for_the_steps_behind_a_prompt_is_there_before_they_come() {
+    let Some(device) = device() else { return };
+    let ids = [3, 14, 15, 9, 2];
+    let mut found = Vec::new();
+    for is_ahead in [false, true] {
+        let session = builder(&device).model(DECODER.to_vec()).compile_ahead(is_ahead).build().unwrap();
+        let mut state = fresh(&session, 1);
+        let first = state.run(tokens(&ids, 0)).unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        let seen = count.clone();
+        let options = RunOptions::new().progress(move |progress| {
+            seen.fetch_add(usize::from(progress.stage == Stage::Writing), Ordering::Relaxed);
+        });
+        let (word, _) = best(&first["logits"]);
+        let step = state.run_with(tokens(&[word], ids.len()), &options).unwrap();
+        // The call compiles nothing: it waits for the thread at most.
+        assert_eq!(count.load(Ordering::Relaxed) == 0, is_ahead);
+        found.push(step["logits"].to_vec::<f32>().unwrap());
+        assert_eq!(session.loaded_versions(), 2);
+    }
+    assert!(near(&found[0], &found[1]));
+}
+
+#[test]
+fn what_is_compiled_ahead_is_loaded_behind_calls_for_others() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(DECODER.to_vec()).compile_ahead(true).build().unwrap();
+    // The thread has its own time; no call has a size of the second version.
+    let end = Instant::now() + Duration::from_secs(120);
+    while session.loaded_versions() < 2 && Instant::now() < end {
+        fresh(&session, 1).run(tokens(&[3, 14, 15], 0)).unwrap();
+    }
+    assert_eq!(session.loaded_versions(), 2);
 }
 
 /// A session of a model that adds its number of rows to them, and gives half as many ones, or as many.

@@ -9,8 +9,9 @@ use std::{
     process::Command,
 };
 
-use halite_ops::Operation;
+use halite_ops::{Operation, attention::Attention};
 use halite_shaders::{Plan, Slot, Step, Tuning, rank};
+use halite_sizes::Trace;
 use halite_spirv::{Editor, Module, instruction, words_from_bytes};
 use halite_targets::{Capabilities, Target};
 use spirv::{Decoration, Op};
@@ -141,6 +142,23 @@ fn a_device_with_more_bindings_gets_the_kernels_as_they_are() {
     assert!(!as_it_is && steps > 1, "the mask is copied first");
     target.max_storage_buffers = 5;
     assert_eq!(compiled(&target), (true, 1));
+}
+
+#[test]
+fn inputs_that_share_a_buffer_have_room_there_for_all_of_open_sizes() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let rows = trace.symbol("rows", 24, 16, 63);
+    let text = "attention:heads=4,q_len=8,kv_len=8,head_dim=64,mask=shared";
+    let Operation::Attention(attention) = Operation::parse(text).unwrap() else { panic!("{text}") };
+    let operation = Operation::Attention(Attention { q_len: rows, kv_len: rows, ..attention });
+    let (_, plan) = plans(&operation, &weakest()).swap_remove(0);
+    let copies: Vec<_> = plan.steps.iter().filter(|step| step.bindings.contains(&Slot::Scratch(0))).collect();
+    assert!(copies.len() > 1, "{} steps", plan.steps.len());
+    // Nothing is asked of the rows, so that one plan is for all of them; the mask takes most room, its rows being as long as they are many.
+    assert!([16, 17, 24, 62, 63].iter().all(|rows| trace.region().has(&[*rows])), "{:?}", trace.guards());
+    let bytes = plan.scratch[0];
+    assert!(bytes.is_constant() && bytes.value() >= 63 * 63 * 4, "{bytes:?}");
 }
 
 #[test]

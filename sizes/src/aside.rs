@@ -19,6 +19,11 @@ impl Aside {
         self.lost
     }
 
+    /// Whether the result holds for all sizes for which what came before does.
+    pub fn is_free(&self) -> bool {
+        self.guards.is_empty()
+    }
+
     /// Notes the guards: the result is used.
     pub fn keep(&self) {
         if self.guards.is_empty() {

@@ -229,7 +229,11 @@ impl FlowBuilder<'_> {
     fn show(&mut self, node: &Node, copy: &StridedCopy) -> Result<bool, CompileError> {
         let (result, from) = (node.outputs[0], self.of(node.inputs[0])?);
         let own = self.parts.part(result).is_some() || self.states.computed.contains_key(&result);
-        let Some(begin) = slice(copy).filter(|_| !own && self.graph.open.is_none()) else { return Ok(false) };
+        // Of open sizes nobody knows where a part begins.
+        if own || halite_sizes::is_open(copy) {
+            return Ok(false);
+        }
+        let Some(begin) = slice(copy) else { return Ok(false) };
         let (root, first) = (self.flow.root(from), self.flow.range(from).start);
         if !matches!(self.class(root), StorageClass::Transient | StorageClass::Input(_)) {
             return Ok(false);

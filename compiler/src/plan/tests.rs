@@ -1,6 +1,7 @@
 //! Plans of small graphs: what shares memory, what waits for what, what happens at load.
 
 use halite_ops::{DType, Values, expression::Function as Call};
+use halite_sizes::{Size, Trace};
 
 use super::{
     ModulePlan, plan,
@@ -10,7 +11,7 @@ use crate::{
     CompileOptions, Control, Function, Program,
     backend::vulkan::Vulkan,
     build::{Builder, Range},
-    graph::{ElementType, Graph, TensorId},
+    graph::{ElementType, Graph, OpenSizes, TensorId},
 };
 
 const F32: ElementType = ElementType::Of(DType::F32);
@@ -153,6 +154,30 @@ fn slices_that_lie_together_are_parts() {
         b.output("part", parts[0]);
     });
     assert_eq!(line, "ddc|dd|");
+}
+
+#[test]
+fn slices_of_fixed_sizes_are_parts_where_others_are_open() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let rows = trace.symbol("rows", 8, 2, 100);
+    let graph = made(|b| {
+        let x = b.input_of("x", F32, &[rows, 64.into()]).unwrap();
+        let fixed = b.input("fixed", F32, &[4, 64]).unwrap();
+        let half = |b: &mut Builder, of: TensorId, count: Size| {
+            let range = Range { start: Size::from(1), step: 1, count };
+            b.slice(of, &[range, Range::all(64.into())]).unwrap()
+        };
+        let parts = [half(b, fixed, 2.into()), half(b, x, rows - 1)];
+        for (index, part) in parts.into_iter().enumerate() {
+            let y = b.softmax(part, 1, false).unwrap();
+            b.output(&format!("y{index}"), y);
+        }
+    });
+    let open = Some(OpenSizes { trace, symbols: vec![(0, 0)], data: Vec::new() });
+    let plan = planned(vec![Graph { open, ..graph }]);
+    // The open one is copied.
+    assert_eq!(line(&plan.targets[0].functions[0][0].segments[0]), "dd|d|");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Compiling ahead: where sizes grow step by step, as those of a decoder do, a thread compiles the version for the next range before a
-//! call needs it.
+//! Compiling ahead: a thread compiles the version for the steps behind a decoder's prompt while the prompt's is compiled and runs, and
+//! where sizes grow step by step the version for the next range before a call needs it.
 //!
-//! The thread only computes. It holds the model and no device, so a process may end while it works; what it made is loaded by the call
-//! that needs it.
+//! The thread only computes. It holds the model and no device, so a process may end while it works; what it made is loaded by the
+//! next call, while the device works for that.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -79,11 +79,20 @@ struct State {
     working: Option<(usize, Shapes)>,
     /// What nobody needed yet, the oldest first.
     ready: Vec<(usize, Kept)>,
+    /// Functions and sizes of what can be loaded without compiling it: what is ready, and what earlier processes kept.
+    loadable: Vec<(usize, Shapes)>,
     /// Sizes for which there is nothing to compile ahead.
     without: HashSet<(usize, Shapes)>,
 }
 
 impl State {
+    fn note_loadable(&mut self, place: usize, shapes: Shapes) {
+        if self.loadable.len() == MOST_READY {
+            self.loadable.remove(0);
+        }
+        self.loadable.push((place, shapes));
+    }
+
     fn find(&self, place: usize, shapes: &[Vec<u64>]) -> Option<usize> {
         let has = |kept: &Kept| {
             kept.coverage.as_ref().is_some_and(|coverage| coverage.has(shapes.iter().map(Vec::as_slice)))
@@ -113,13 +122,14 @@ pub(super) struct Ahead {
     shared: Arc<Shared>,
     stop: CancelToken,
     thread: Mutex<Option<JoinHandle<()>>>,
-    is_on: bool,
+    /// Whether it works; unless that was said, for functions with caches that grow.
+    is_on: Option<bool>,
     /// The process that the thread is in: in a fork of it there is none to wait for.
     process: u32,
 }
 
 impl Ahead {
-    pub fn new(is_on: bool) -> Ahead {
+    pub fn new(is_on: Option<bool>) -> Ahead {
         Ahead {
             shared: Arc::default(),
             stop: CancelToken::new(),
@@ -129,11 +139,25 @@ impl Ahead {
         }
     }
 
+    /// Whether it works for a function, which may have caches that grow. A thread that takes a call's only processor helps nobody.
+    pub fn is_for(&self, has_caches: bool) -> bool {
+        let has_room = || std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+        self.is_on.unwrap_or_else(|| has_caches && has_room())
+    }
+
     /// Notes a call of a function whose sizes share versions. Gives the step by which sizes grow, if there may be something to compile.
     pub fn step(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Shapes> {
         let mut state = self.shared.state.lock();
         let is_free = state.working.is_none();
-        state.steps.entry(place).or_default().note(shapes).filter(|_| self.is_on && is_free)
+        state.steps.entry(place).or_default().note(shapes).filter(|_| is_free)
+    }
+
+    /// Whether nothing is compiled for sizes, nor looked for in vain.
+    pub fn lacks(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
+        let state = self.shared.state.lock();
+        state.working.is_none()
+            && state.find(place, shapes).is_none()
+            && !state.without.contains(&(place, shapes.to_vec()))
     }
 
     /// The step from the last call of a function to one with these sizes, if it is that to the last call.
@@ -141,6 +165,18 @@ impl Ahead {
         let state = self.shared.state.lock();
         let steps = state.steps.get(&place)?;
         difference(&steps.last, shapes).filter(|step| steps.step.as_ref() == Some(step))
+    }
+
+    /// Notes sizes of a function whose version was kept by an earlier process.
+    pub fn note_kept(&self, place: usize, shapes: Shapes) {
+        self.shared.state.lock().note_loadable(place, shapes);
+    }
+
+    /// Sizes of a function whose version can be loaded without compiling it, each told once.
+    pub fn next_loadable(&self, place: usize) -> Option<Shapes> {
+        let mut state = self.shared.state.lock();
+        let found = state.loadable.iter().position(|(own, _)| *own == place)?;
+        Some(state.loadable.remove(found).1)
     }
 
     /// Looks for nothing in so many calls of a function that go on as before.
@@ -183,6 +219,7 @@ impl Ahead {
                         state.ready.remove(0);
                     }
                     state.ready.push((place, made));
+                    state.note_loadable(place, shapes);
                 }
                 // A call with such sizes says what is wrong with them.
                 other => {
@@ -250,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_makes_nothing_keeps_nobody_waiting() {
-        let ahead = Ahead::new(true);
+        let ahead = Ahead::new(Some(true));
         for failing in [false, true] {
             ahead.begin(0, vec![vec![4]], move |limits| {
                 assert!(!failing, "a panic ends the thread, and the wait for it");

@@ -18,8 +18,8 @@ pub(crate) struct ModelOptions {
     pub states: StateChoice,
     /// How the caches of language models hold keys and values.
     pub caches: CacheFormats,
-    /// Whether versions are compiled before they are needed.
-    pub ahead: bool,
+    /// Whether versions are compiled before they are needed; unless the caller says so, those of functions with caches that grow.
+    pub ahead: Option<bool>,
 }
 
 impl Default for ModelOptions {
@@ -31,7 +31,7 @@ impl Default for ModelOptions {
             most_versions: MOST_VERSIONS,
             states: StateChoice { named: Vec::new(), found: true },
             caches: CacheFormats::default(),
-            ahead: false,
+            ahead: None,
         }
     }
 }
@@ -89,13 +89,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether versions of a model are compiled before calls need them; they are not unless this says so, and never in sessions for
-    /// strangers' programs ([`SessionBuilder::untrusted`]). Where the sizes of calls grow by the same step, as those of a decoder do,
-    /// a thread compiles the version for the sizes behind those that the loaded ones hold for. The call that reaches them loads it. One
+    /// Whether versions of a model are compiled on a thread before calls need them. Unless this says otherwise, they are where states are
+    /// caches that grow, as those of a decoder: with its prompt the version for the steps behind it, and then the one behind the sizes that
+    /// the loaded ones hold for. With `true` so where any sizes grow by the same step from call to call, with `false` nowhere; and never in
+    /// sessions for strangers' programs ([`SessionBuilder::untrusted`]). The call that reaches the sizes loads the version. One
     /// thread works at a time; it uses no device, gives the same version as the call would make, and ends with the session.
     #[must_use]
     pub fn compile_ahead(mut self, is_on: bool) -> Self {
-        self.model.ahead = is_on;
+        self.model.ahead = Some(is_on);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Which sizes of a function's inputs grow from call to call, as those of a decoder's caches do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use halite_compiler::signature::{Dim, Signature, open_name};
 
@@ -28,6 +28,54 @@ pub(super) fn growing(
     let counts_all = |size: u64| size.checked_sub(held).is_some_and(|rows| rows > 0 && is_of_call(rows));
     let grows = |(name, size): &(String, u64)| caches.contains(name) || counts_all(*size);
     sizes.into_iter().filter(grows).map(|(name, _)| name).collect()
+}
+
+/// The sizes of the call behind one with these: a row for each sequence, and caches that have those of this call too. `caches` names their
+/// dimensions, and `totals` those of the outputs that replace them; where inputs have none of these, masks tell how many rows there
+/// are in all. None where nothing shows which sizes count rows. A guess: whoever prepares for such a call may do so in vain.
+pub(super) fn stepped(
+    inputs: &[Signature],
+    (caches, totals): (&BTreeSet<String>, &BTreeSet<String>),
+    shapes: &[Vec<u64>],
+) -> Option<Vec<Vec<u64>>> {
+    let held = open_sizes(inputs, shapes).into_iter().filter(|(name, _)| caches.contains(name));
+    let held = held.map(|(_, size)| size).max()?;
+    let is_cache = |input: &Signature| (0..rank(input)).any(|axis| caches.contains(&open_name(input, axis)));
+    let own =
+        || inputs.iter().zip(shapes).filter(|(input, _)| !is_cache(input) && !input.name.contains("encoder"));
+    let counts_all = |input: &Signature, axis: usize| {
+        totals.contains(&open_name(input, axis)) || input.name.contains("mask") && axis + 1 == rank(input)
+    };
+    let all = own().find_map(|(input, dims)| {
+        let axis = (1..dims.len()).find(|axis| is_open(input, *axis) && counts_all(input, *axis))?;
+        Some(dims[axis])
+    })?;
+    let rows = all.checked_sub(held).filter(|rows| *rows > 0)?;
+    // A cache of one row has a version of its own: the call behind that one is looked at.
+    let then = all.max(2);
+    let mut next: BTreeMap<String, u64> = caches.iter().map(|name| (name.clone(), then)).collect();
+    for (input, dims) in own() {
+        for axis in (1..dims.len()).filter(|axis| is_open(input, *axis)) {
+            let size = if counts_all(input, axis) && dims[axis] == all {
+                then + 1
+            } else if dims[axis] == rows {
+                1
+            } else {
+                continue;
+            };
+            next.entry(open_name(input, axis)).or_insert(size);
+        }
+    }
+    let of = |(input, dims): (&Signature, &Vec<u64>)| {
+        let size = |(axis, size): (usize, &u64)| next.get(&open_name(input, axis)).copied().unwrap_or(*size);
+        dims.iter().enumerate().map(size).collect()
+    };
+    Some(inputs.iter().zip(shapes).map(of).collect())
+}
+
+/// How many dimensions an input has, as far as the model says.
+fn rank(input: &Signature) -> usize {
+    input.dims.as_ref().map_or(0, Vec::len)
 }
 
 /// The open dimensions and their numbers.
@@ -81,5 +129,28 @@ mod tests {
         // Where all inputs grow there may be no caches.
         let all = [vec![0, 1], vec![0, 1], vec![0, 0, 1, 0]];
         assert_eq!(found(&[], Some(&all)), "");
+    }
+    #[test]
+    fn steps_follow_prompts() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        let after = |totals: &[&str], shapes: &[Vec<u64>]| {
+            stepped(&decoder(), (&names(&["past"]), &names(totals)), shapes)
+        };
+        let step = Some(vec![vec![3, 1], vec![3, 9], vec![3, 2, 8, 8]]);
+        for totals in [&["batch", "2", "total"][..], &["batch", "past + length"]] {
+            // A prompt of 8, the rest of one behind 5, and a step.
+            for (rows, past) in [(8, 0), (3, 5), (1, 7)] {
+                assert_eq!(after(totals, &[vec![3, rows], vec![3, 8], vec![3, 2, past, 8]]), step, "{rows}");
+            }
+        }
+        // The token with which a decoder starts.
+        let first = after(&[], &[vec![1, 1], vec![1, 1], vec![1, 2, 0, 8]]);
+        assert_eq!(first, Some(vec![vec![1, 1], vec![1, 3], vec![1, 2, 2, 8]]));
+        // As many sequences as rows, and a mask that counts no rows.
+        let square = after(&[], &[vec![4, 4], vec![4, 4], vec![4, 2, 0, 8]]);
+        assert_eq!(square, Some(vec![vec![4, 1], vec![4, 5], vec![4, 2, 4, 8]]));
+        assert_eq!(after(&[], &[vec![1, 4], vec![1, 5], vec![1, 2, 5, 8]]), None);
+        assert_eq!(stepped(&decoder()[..1], (&names(&["past"]), &names(&[])), &[vec![1, 4]]), None);
     }
 }

@@ -23,7 +23,7 @@ use super::{
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
-    versions::{ShapeKey, Version, Versions},
+    versions::{ShapeKey, Version, Versions, describe, values_digest},
 };
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,
@@ -73,6 +73,8 @@ pub(super) struct ModelFunction {
     states: Pairs,
     /// The dimensions of state that are others in the outputs, by their names among open ones: those of caches that grow.
     pub(super) caches: BTreeSet<String>,
+    /// Names of dimensions of the outputs that replace state.
+    pub(super) totals: BTreeSet<String>,
     fixed: Option<Fixed>,
 }
 
@@ -173,7 +175,7 @@ fn functions(
         let pairs =
             states.iter().map(|(input, output)| StatePair { input: input.clone(), output: output.clone() });
         infos.push(FunctionInfo { states: pairs.collect(), ..ports.info(&name) });
-        let caches = ports.caches(&states);
+        let (caches, totals) = (ports.caches(&states), ports.totals(&states));
         let inputs = ports.inputs;
         let mut fixed = options.sizes.for_function(&inputs)?;
         for bindings in fixed.iter_mut().flatten() {
@@ -181,7 +183,7 @@ fn functions(
         }
         let fixed =
             fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
-        functions.push(ModelFunction { name, inputs, states, caches, fixed });
+        functions.push(ModelFunction { name, inputs, states, caches, totals, fixed });
     }
     Ok((infos, functions))
 }
@@ -240,7 +242,9 @@ impl ModelProgram {
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
         let given = values.iter().filter(|value| !matches!(value, Value::Null));
         let arguments = lowered(given, version.function.info().states(), kept, devices)?;
-        version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
+        let call = version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
+        self.load_ahead(place, limits);
+        Ok(call)
     }
 
     /// The version of a function for these inputs, compiled and loaded.
@@ -452,28 +456,6 @@ impl ModelProgram {
 /// The dimensions of a tensor.
 pub(super) fn shape_of(value: &Value) -> Option<Vec<u64>> {
     Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
-}
-
-/// Type and shape of each input.
-fn describe(values: &[Value]) -> String {
-    let one = |value: &Value| match value {
-        Value::Tensor(tensor) => crate::tensor::describe(tensor.element_type(), tensor.shape()),
-        other => other.kind().to_owned(),
-    };
-    values.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-/// The digest of the values of some inputs.
-fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest> {
-    let mut hasher = Hasher::new();
-    for place in bound {
-        hasher.field(&place.to_le_bytes());
-        if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
-            hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
-            hasher.field(&tensor.to_bytes()?);
-        }
-    }
-    Ok(hasher.finish())
 }
 
 /// Binds the value of an input that decides sizes.

@@ -29,6 +29,33 @@ struct State {
     alone: HashMap<usize, usize>,
     /// Versions with open sizes; sizes that none of them is for get versions of their own once there are `most`.
     made: Vec<(usize, Coverage, Arc<Version>)>,
+    /// The sizes of each function's last call, and which of them were others before.
+    seen: HashMap<usize, Seen>,
+}
+
+/// Sizes of calls.
+struct Seen {
+    last: Vec<Vec<u64>>,
+    varied: Vec<Vec<bool>>,
+}
+
+impl State {
+    fn note(&mut self, place: usize, shapes: &[Vec<u64>]) {
+        let new = || {
+            let varied = shapes.iter().map(|dims| vec![false; dims.len()]).collect();
+            Seen { last: shapes.to_vec(), varied }
+        };
+        let Seen { last, varied } = self.seen.entry(place).or_insert_with(new);
+        if last == shapes {
+            return;
+        }
+        for ((last, varied), dims) in last.iter_mut().zip(varied).zip(shapes) {
+            for (axis, size) in dims.iter().enumerate().take(last.len()) {
+                varied[axis] |= last[axis] != *size;
+                last[axis] = *size;
+            }
+        }
+    }
 }
 
 /// The versions with open sizes. Threads may share it; one makes a version at a time.
@@ -55,6 +82,7 @@ impl OpenVersions {
         limits: &Limits,
         make: impl FnOnce() -> Result<Option<(Version, Coverage)>>,
     ) -> Result<Option<Arc<Version>>> {
+        self.state.lock().note(place, shapes);
         if self.has_own(place, shapes) {
             return Ok(None);
         }
@@ -120,6 +148,13 @@ impl OpenVersions {
         Some(open)
     }
 
+    /// Whether a dimension of an input had several sizes in the calls of a function so far.
+    pub fn has_varied(&self, place: usize, input: usize, axis: usize) -> bool {
+        let state = self.state.lock();
+        let varied = state.seen.get(&place).and_then(|seen| seen.varied.get(input)?.get(axis).copied());
+        varied.unwrap_or(false)
+    }
+
     /// How many are loaded.
     pub fn count(&self) -> usize {
         self.state.lock().made.len()
@@ -158,6 +193,11 @@ impl OpenVersions {
         };
         let reasons: Vec<String> = own.map(why).collect();
         log::info!("a version for inputs of {shapes:?}; not those that are there: [{}]", reasons.join("; "));
+    }
+
+    /// Whether a version that is loaded is for inputs of these shapes.
+    pub fn has(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
+        self.find(place, shapes).is_some()
     }
 
     fn find(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Arc<Version>> {

@@ -60,6 +60,13 @@ impl Ports {
         if own.is_empty() { names } else { own }
     }
 
+    /// Names of what those dimensions are in the outputs: how many rows there are with those of a call.
+    pub fn totals(&self, states: &Pairs) -> BTreeSet<String> {
+        let is_after = |output: &&Signature| states.iter().any(|(_, after)| *after == output.name);
+        let dims = self.outputs.iter().filter(is_after).flat_map(|output| output.dims.iter().flatten());
+        dims.filter_map(|dim| if let Dim::Symbol(name) = dim { Some(name.clone()) } else { None }).collect()
+    }
+
     /// What callers are told.
     pub fn info(&self, name: &str) -> FunctionInfo {
         let (inputs, outputs) = self.visible();

@@ -1,14 +1,17 @@
 //! Versions of a model's functions that many sizes share: how they are compiled and loaded.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use halite_cache::Digest;
-use halite_compiler::{self as compiler, Coverage, Steps};
+use halite_compiler::{
+    self as compiler, Coverage, Steps,
+    signature::{Signature, open_name},
+};
 
 use super::{
     ahead::{Shapes, after},
-    growth::growing,
-    model::{ModelProgram, shape_of},
+    growth::{growing, stepped},
+    model::{ModelProgram, OpenModel, shape_of},
     tries::OpenWork,
     versions::Version,
 };
@@ -18,8 +21,8 @@ use crate::{
     options::Limits,
 };
 
-/// How many calls before its sizes a second version is compiled ahead.
-const NEAR: u64 = 64;
+/// How many calls before its sizes a version is compiled ahead: most generations end before the next range.
+const NEAR: u64 = 128;
 
 /// The largest size of an open dimension.
 const MOST_SIZE: u64 = 1 << 31;
@@ -39,30 +42,88 @@ impl ModelProgram {
         if !compiler::can_be_open(&function.inputs, &shapes) {
             return Ok(None);
         }
+        let before = self.open.count();
         let version = self.open.get(place, &shapes, limits, || self.make_open(place, &shapes, limits))?;
         if version.is_some() {
-            self.compile_ahead(place, &shapes);
+            self.compile_ahead(place, &shapes, limits);
+        }
+        // Where it gets a version of its own, this thread makes that meanwhile.
+        if version.is_none() || self.open.count() != before {
+            self.compile_step(place, &shapes, limits);
         }
         Ok(version)
     }
 
-    /// Has the version behind the range at hand compiled, once sizes grow step by step, and one more where that range is short.
-    fn compile_ahead(&self, place: usize, shapes: &[Vec<u64>]) {
-        let Some(step) = self.ahead.step(place, shapes) else { return };
+    /// Has the version compiled for the step that comes behind a call with these sizes, where its caches show which that is.
+    fn compile_step(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
+        let function = &self.functions[place];
+        if function.caches.is_empty() || !self.ahead.is_for(true) {
+            return;
+        }
+        let Some(next) = stepped(&function.inputs, (&function.caches, &function.totals), shapes) else {
+            return;
+        };
+        if compiler::can_be_open(&function.inputs, &next)
+            && self.ahead.lacks(place, &next)
+            && !self.open.has(place, &next)
+        {
+            self.begin_ahead(place, next, None, limits);
+        }
+    }
+
+    /// Has a thread compile a version, unless an earlier process did. Whether there will be one.
+    fn begin_ahead(&self, place: usize, shapes: Shapes, step: Option<&Shapes>, limits: &Limits) -> bool {
+        // What cannot be bound, the call with these sizes says.
+        let Ok(Some(work)) = self.open_work(place, &shapes, step) else { return false };
+        match self.is_kept(&work.model, place, &shapes, limits) {
+            true => self.ahead.note_kept(place, shapes),
+            false => self.ahead.begin(place, shapes, move |limits| work.run(limits)),
+        }
+        true
+    }
+
+    /// Whether the cache of compiled models has a version for inputs of these shapes.
+    fn is_kept(&self, open: &OpenModel, place: usize, shapes: &[Vec<u64>], limits: &Limits) -> bool {
+        let (Some(store), Ok(digest)) = (&self.store, self.open_digest(open, place)) else { return false };
+        let request = Request { label: &self.name, files: &open.files, digest };
+        let values = |_: &[usize]| Ok(Digest::of(b""));
+        Lookup { store, request: &request, values: &values, limits }.find_open(shapes).is_some()
+    }
+
+    /// Loads what was compiled for calls to come, while the device works for one that was started: its pipelines are built from then on.
+    pub(super) fn load_ahead(&self, place: usize, limits: &Limits) {
+        let Some(shapes) = self.ahead.next_loadable(place) else { return };
+        if let Err(error) = self.open.get(place, &shapes, limits, || self.make_open(place, &shapes, limits)) {
+            // The call that needs it says it.
+            log::debug!("loading ahead: {error}");
+        }
+    }
+
+    /// What is asked for of the cache of compiled models for versions with open sizes of a function.
+    fn open_digest(&self, open: &OpenModel, place: usize) -> Result<Digest> {
+        let function = &self.functions[place];
+        let sizes = self.bindings_of(function, std::iter::empty())?;
+        self.request_digest(open, function, "open sizes", &[sizes])
+    }
+
+    /// Has the version behind the range at hand compiled, once sizes that grow step by step are near it, and one more where that range is
+    /// short.
+    fn compile_ahead(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
+        let step = self.ahead.step(place, shapes);
+        let is_for = || self.ahead.is_for(!self.functions[place].caches.is_empty());
+        let Some(step) = step.filter(|_| is_for()) else { return };
         let first = self.open.steps_without(place, shapes, &step, &|_| false);
         let next = self.open.steps_without(place, shapes, &step, &|later| self.ahead.has(place, later));
         let (Some(first), Some(next)) = (first, next) else { return self.ahead.rest(place, u64::MAX) };
-        if next > first && next > NEAR {
+        if next > NEAR {
             return self.ahead.rest(place, first.min(next - NEAR));
         }
         let later = after(shapes, &step, next);
         if self.ahead.is_without(place, &later) {
             return self.ahead.rest(place, first);
         }
-        // What cannot be bound, the call with these sizes says.
-        match self.open_work(place, &later, Some(&step)) {
-            Ok(Some(work)) => self.ahead.begin(place, later, move |limits| work.run(limits)),
-            _ => self.ahead.rest(place, first),
+        if !self.begin_ahead(place, later, Some(&step), limits) {
+            self.ahead.rest(place, first);
         }
     }
 
@@ -75,8 +136,7 @@ impl ModelProgram {
     ) -> Result<Option<(Version, Coverage)>> {
         let function = &self.functions[place];
         let Some(open) = self.model.lock().clone() else { return Ok(None) };
-        let sizes = self.bindings_of(function, std::iter::empty())?;
-        let digest = self.request_digest(&open, function, "open sizes", &[sizes])?;
+        let digest = self.open_digest(&open, place)?;
         let request = Request { label: &self.name, files: &open.files, digest };
         let none = |_: &[usize]| Ok(Digest::of(b""));
         let lookup =
@@ -106,6 +166,16 @@ impl ModelProgram {
         self.open_work(place, shapes, step.as_ref())?.map_or(Ok(None), |work| work.run(limits))
     }
 
+    /// The dimensions that had several sizes in calls so far, by their names among open ones.
+    fn varied(&self, place: usize, shapes: &[Vec<u64>]) -> BTreeSet<String> {
+        let inputs = self.functions[place].inputs.iter().zip(shapes).enumerate();
+        let of = |(index, (input, dims)): (usize, (&Signature, &Vec<u64>))| {
+            let varied = (0..dims.len()).filter(move |axis| self.open.has_varied(place, index, *axis));
+            varied.map(|axis| open_name(input, axis)).collect::<Vec<_>>()
+        };
+        inputs.flat_map(of).collect()
+    }
+
     /// What compiling a version with open sizes takes, of calls that grow by a step; none when the model is gone.
     fn open_work(
         &self,
@@ -116,7 +186,10 @@ impl ModelProgram {
         let Some(model) = self.model.lock().clone() else { return Ok(None) };
         let function = &self.functions[place];
         let growing = growing(&function.inputs, &function.caches, shapes, step.map(Vec::as_slice));
-        let unbounded = |_: &str| Some((0, MOST_SIZE));
+        // What stays as it is while caches grow, as what an encoder gave, gets the best kernels for its size.
+        let varied: BTreeSet<String> = self.varied(place, shapes);
+        let varies = |name: &str| growing.is_empty() || growing.contains(name) || varied.contains(name);
+        let unbounded = |name: &str| varies(name).then_some((0, MOST_SIZE));
         let examples =
             compiler::grown(&function.inputs, shapes, &growing).into_iter().chain([shapes.to_vec()]);
         let mut holds = vec![shapes.to_vec()];

@@ -60,10 +60,10 @@ impl SessionBuilder {
         self.cache.clone().unwrap_or_else(otherwise)
     }
 
-    /// Whether a thread compiles what calls may need: where it was asked for, and for no stranger, who gets no time besides that of calls.
+    /// Whether a thread compiles what calls may need, if that was said: for no stranger, who gets no time besides that of calls.
     #[cfg(feature = "compiler")]
-    pub(super) fn compiles_ahead(&self) -> bool {
-        self.model.ahead && !self.untrusted
+    pub(super) fn compiles_ahead(&self) -> Option<bool> {
+        if self.untrusted { Some(false) } else { self.model.ahead }
     }
 
     /// What bounds the host code of modules.

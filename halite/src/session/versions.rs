@@ -3,11 +3,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use halite_cache::Digest;
+use halite_cache::{Digest, Hasher};
 use halite_runtime as runtime;
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Result, options::Limits};
+use crate::{Result, Value, options::Limits};
 
 /// How often a thread that waits for another's compilation looks at its own limits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,6 +21,28 @@ pub(super) struct ShapeKey(pub String);
 pub(super) struct ValuesKey {
     pub bound: Vec<usize>,
     pub digest: Digest,
+}
+
+/// Type and shape of each input.
+pub(super) fn describe(values: &[Value]) -> String {
+    let one = |value: &Value| match value {
+        Value::Tensor(tensor) => crate::tensor::describe(tensor.element_type(), tensor.shape()),
+        other => other.kind().to_owned(),
+    };
+    values.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// The digest of the values of some inputs.
+pub(super) fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest> {
+    let mut hasher = Hasher::new();
+    for place in bound {
+        hasher.field(&place.to_le_bytes());
+        if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
+            hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
+            hasher.field(&tensor.to_bytes()?);
+        }
+    }
+    Ok(hasher.finish())
 }
 
 /// A function for certain sizes, loaded on the device.

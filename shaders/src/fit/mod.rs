@@ -8,13 +8,17 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use halite_ops::{DType, Operation, concat::Concat};
+use halite_ops::{DType, Operation, TensorDesc, concat::Concat};
+use halite_sizes::{Size, aside};
 use halite_spirv::{NewBinding, rebind, words_from_bytes};
 
 use crate::{Module, Plan, Slot, Step, Unfit, Variant, plans::epilogue, variants_of};
 
 /// Where tensors begin in a buffer that several share: a multiple of every element's and vector's size.
 const ALIGNMENT: u64 = 256;
+
+/// Most bytes of a buffer that has room for the largest of open sizes: code has the places in it, so they are the same for all sizes.
+const MOST_ROOM: u64 = 64 << 20;
 
 /// A plan of a variant for the operation whose steps bind at most `most` storage buffers each.
 ///
@@ -58,27 +62,43 @@ struct Shared {
     /// Where each scratch buffer begins.
     scratch: Vec<u64>,
     /// Copied inputs: which, where, and how many words.
-    inputs: Vec<(usize, u64, u64)>,
+    inputs: Vec<(usize, u64, Size)>,
     bytes: u64,
 }
 
 impl Shared {
-    /// All scratch memory, and as many inputs, small ones first, as have to go there.
+    /// All scratch memory, and as many inputs, small ones first, as have to go there: with room for the largest of open sizes; where that
+    /// is too much, for the sizes at hand, to which they are fixed then.
     fn of(plan: &Plan, operation: &Operation, most: usize) -> Result<Shared, Unfit> {
+        let largest = |size: Size| size.most().max(0).cast_unsigned();
+        let roomy = Shared::with_room(plan, operation, most, &largest)?;
+        if roomy.bytes <= MOST_ROOM {
+            return Ok(roomy);
+        }
+        Shared::with_room(plan, operation, most, &|size| size.exact())
+    }
+
+    fn with_room(
+        plan: &Plan,
+        operation: &Operation,
+        most: usize,
+        room: &dyn Fn(Size) -> u64,
+    ) -> Result<Shared, Unfit> {
         let mut shared = Shared::default();
         for bytes in &plan.scratch {
-            let start = shared.take(bytes.exact());
+            let start = shared.take(room(*bytes));
             shared.scratch.push(start);
         }
-        let sizes: Vec<u64> = operation.inputs().iter().map(|tensor| tensor.bytes().exact()).collect();
+        let sizes: Vec<Size> = operation.inputs().iter().map(TensorDesc::bytes).collect();
         while let Some(step) = plan.steps.iter().find(|step| shared.count(step) > most) {
             let left = step.bindings.iter().filter_map(|slot| match slot {
                 Slot::Input(input) if shared.place(*slot).is_none() => Some(*input),
                 _ => None,
             });
-            let input = left.min_by_key(|input| (sizes[*input], *input)).ok_or_else(|| too_many(most))?;
+            let small = left.min_by_key(|input| (sizes[*input].value(), *input));
+            let input = small.ok_or_else(|| too_many(most))?;
             let words = sizes[input].div_ceil(4);
-            let start = shared.take(words.saturating_mul(4));
+            let start = shared.take(room(words).saturating_mul(4));
             shared.inputs.push((input, start, words));
         }
         Ok(shared)
@@ -118,32 +138,35 @@ impl Shared {
 
     /// Steps that copy the inputs to their places.
     fn copies(&self) -> Result<Vec<Step>, Unfit> {
-        // Pieces of the buffer in order: what is in front of an input, and the input.
-        let (mut sizes, mut wanted, mut end) = (Vec::new(), Vec::new(), 0);
-        for (input, start, words) in &self.inputs {
-            sizes.extend([start / 4 - end, *words]);
-            wanted.push((sizes.len() - 1, *input));
-            end = start / 4 + words;
-        }
-        if wanted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let join = Operation::Concat(Concat::new(1, &sizes, 1, DType::U32));
-        let mut variants: Vec<&Variant> =
-            variants_of(join.name()).filter(|v| v.needs.is_baseline()).collect();
-        variants.sort_by_key(|variant| variant.order);
-        let plan = variants.iter().find_map(|variant| variant.plan(&join).ok());
-        let mut steps =
-            plan.ok_or_else(|| Unfit("has inputs that cannot be copied together".to_owned()))?.steps;
-        let copy = |(piece, input): &(usize, usize)| {
-            let mut step = steps.remove(*piece);
-            // Pieces behind it keep their numbers.
-            steps.insert(*piece, step.clone());
-            step.bindings = vec![Slot::Input(*input), Slot::Scratch(0)];
-            step
-        };
-        Ok(wanted.iter().map(copy).filter(|step| step.grid.iter().all(|groups| *groups != 0)).collect())
+        let all: Result<Vec<_>, Unfit> = self.inputs.iter().map(|input| copy(*input)).collect();
+        Ok(all?.into_iter().flatten().collect())
     }
+}
+
+/// A step that copies an input to its place; none where it has no elements.
+fn copy((input, start, words): (usize, u64, Size)) -> Result<Option<Step>, Unfit> {
+    // Pieces of the buffer in order: what is in front of the input, and the input.
+    let before = [start / 4].into_iter().filter(|before| *before > 0).map(Size::from);
+    let sizes: Vec<Size> = before.chain([words]).collect();
+    let join = Operation::Concat(Concat { sizes, ..Concat::new(1, &[], 1, DType::U32) });
+    let mut variants: Vec<&Variant> = variants_of(join.name()).filter(|v| v.needs.is_baseline()).collect();
+    variants.sort_by_key(|variant| variant.order);
+    // Copies that ask for multiples of a number would be for those sizes alone.
+    let made = variants.iter().filter_map(|variant| {
+        let (plan, noted) = aside(|| variant.plan(&join));
+        plan.ok().map(|plan| (plan, noted))
+    });
+    let mut made: Vec<_> = made.collect();
+    let general = made.iter().position(|(_, noted)| noted.is_free()).unwrap_or(0);
+    let chosen = (general < made.len()).then(|| made.swap_remove(general));
+    let mut step = chosen
+        .and_then(|(mut plan, noted)| {
+            noted.keep();
+            plan.steps.pop()
+        })
+        .ok_or_else(|| Unfit("has inputs that cannot be copied together".to_owned()))?;
+    step.bindings = vec![Slot::Input(input), Slot::Scratch(0)];
+    Ok(step.grid.iter().all(|groups| *groups != 0).then_some(step))
 }
 
 /// The plan with one binding for each buffer of a step.

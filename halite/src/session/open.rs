@@ -208,3 +208,19 @@ impl OpenVersions {
         state.made.iter().find(fits).map(|(.., version)| version.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_were_others_before_are_known() {
+        let mut state = State::default();
+        for rows in [8, 1, 1] {
+            state.note(0, &[vec![1, rows], vec![1, 9, 4]]);
+        }
+        // Of another rank: what both have is compared.
+        state.note(0, &[vec![1], vec![2, 9, 4, 4]]);
+        assert_eq!(state.seen[&0].varied, [vec![false, true], vec![true, false, false]]);
+    }
+}

@@ -65,6 +65,7 @@ pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;
 pub mod kv_append;
+pub mod line_codes;
 pub mod matmul;
 pub mod norm;
 pub mod pad;
@@ -152,6 +153,9 @@ operation::operations! {
     /// New rows of a cache of keys or values.
     KvAppend(kv_append) "kv_append"
         "kv_append:batch=1,kv_heads=2,len=1,capacity=9,head_dim=32,rows=f32,cache=f32,start=5,starts=false,seq_first=false,in_place=false",
+    /// Scales, zero points and codes of lines.
+    LineCodes(line_codes) "line_codes"
+        "line_codes:outer=1,length=1,rule=whole,least=-128,most=127,smallest=0.0,divide=false,zero_first=false,dtype=f32,codes=i8",
     /// Product of matrices.
     MatMul(matmul) "matmul"
         "matmul:m=1,n=1,k=1,batch=1,lhs=i8,rhs=i8,out=i32,rhs_transposed=false,rhs_shared=false,bias=false,residual=false,activation=none",

@@ -43,6 +43,9 @@ pub struct QuantMatMul {
     /// Whether there is a zero point for each scale.
     #[serde(default)]
     pub zero_points: bool,
+    /// Whether rows of `i8` activations have zero points, from -128 to 127, which come behind their scales.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lhs_zeros: bool,
 }
 
 fn chunk() -> u64 {
@@ -58,6 +61,13 @@ fn f16() -> DType {
 }
 
 impl QuantMatMul {
+    /// Which inputs are the scales and the zero points of rows of activations, if they have any.
+    pub fn left_inputs(&self) -> [Option<usize>; 2] {
+        let first = 3 + usize::from(self.zero_points);
+        let rows = self.lhs == DType::I8;
+        [rows.then_some(first), (rows && self.lhs_zeros).then_some(first + 1)]
+    }
+
     /// The weights less their zero points, with their scales, n x k.
     fn weights(&self, inputs: &[Values]) -> Vec<f64> {
         let [n, k, group] = [self.n, self.k, self.group].map(|d| d as usize);
@@ -92,6 +102,9 @@ impl Op for QuantMatMul {
         if !matches!(self.scales, DType::F16 | DType::F32) || !matches!(self.bits, 4 | 8) {
             return Err("scales are f16 or f32, and weights have 4 or 8 bits".into());
         }
+        if self.lhs_zeros && self.lhs != DType::I8 {
+            return Err("rows of i8 have zero points, others none".into());
+        }
         let whole = self.group > 0 && self.group.is_multiple_of(CHUNK) && self.k.is_multiple_of(self.group);
         whole.then_some(()).ok_or_else(|| format!("k is a multiple of group, and group one of {CHUNK}"))
     }
@@ -108,6 +121,9 @@ impl Op for QuantMatMul {
         }
         if self.lhs == DType::I8 {
             inputs.push(TensorDesc::new("lhs_scales", DType::F32, [self.m]));
+        }
+        if self.lhs_zeros {
+            inputs.push(TensorDesc::new("lhs_zeros", DType::I32, [self.m]));
         }
         inputs
     }
@@ -131,14 +147,13 @@ impl Op for QuantMatMul {
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let [m, n, k] = [self.m.exact(), self.n, self.k].map(|d| d as usize);
         let (left, right) = (inputs[0].floats(), self.weights(inputs));
-        let row_scale = |i: usize| match self.lhs {
-            DType::I8 => inputs[inputs.len() - 1].float(i),
-            _ => 1.0,
-        };
+        let [row_scales, row_zeros] = self.left_inputs();
+        let row_scale = |i: usize| row_scales.map_or(1.0, |own| inputs[own].float(i));
+        let row_zero = |i: usize| row_zeros.map_or(0.0, |own| inputs[own].int(i) as f64);
         let each = (0..m).flat_map(|i| (0..n).map(move |j| (i, j)));
         let sum = |(i, j): (usize, usize)| {
             let terms = left[i * k..][..k].iter().zip(&right[j * k..][..k]);
-            self.out.round(terms.map(|(x, y)| x * y).sum::<f64>() * row_scale(i))
+            self.out.round(terms.map(|(x, y)| (x - row_zero(i)) * y).sum::<f64>() * row_scale(i))
         };
         vec![Values::Float(each.map(sum).collect())]
     }
@@ -146,8 +161,9 @@ impl Op for QuantMatMul {
     /// That of a sum of products of activations and weights less zero points, with their scales.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let most = if self.zero_points { (1u32 << self.bits) - 1 } else { 1 << (self.bits - 1) };
-        let row_scale = if self.lhs == DType::I8 { magnitudes[magnitudes.len() - 1] } else { 1.0 };
-        let magnitude = magnitudes[0] * row_scale * f64::from(most) * magnitudes[2];
+        let [row_scale, row_zero] = self.left_inputs().map(|own| own.map(|own| magnitudes[own]));
+        let left = magnitudes[0] + row_zero.unwrap_or(0.0);
+        let magnitude = left * row_scale.unwrap_or(1.0) * f64::from(most) * magnitudes[2];
         Tolerance::of_sum(self.k, magnitude, DType::F32, self.out)
     }
 }
@@ -188,6 +204,7 @@ impl Samples for QuantMatMul {
                     scales,
                     out,
                     zero_points,
+                    lhs_zeros: lhs == DType::I8 && index % 4 < 2,
                 });
             }
         }
@@ -205,6 +222,7 @@ impl Samples for QuantMatMul {
         match tensor.name {
             "scales" => Some(Values::Float(count.map(|_| scale(self.bits)).collect())),
             "lhs_scales" => Some(Values::Float(count.map(|_| scale(7)).collect())),
+            "lhs_zeros" => Some(Values::Int(count.map(|_| (random() >> 56) as i8 as i64).collect())),
             "zero_points" => {
                 Some(Values::Int(count.map(|_| (random() >> (64 - self.bits)) as i64).collect()))
             }

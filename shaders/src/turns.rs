@@ -22,6 +22,7 @@ pub(crate) fn turns(variant: &Variant, operation: &Operation, plan: &Plan) -> Si
     let turns = match operation {
         Operation::Reduce(_) => loops.lines(2),
         Operation::Softmax(_) => loops.lines(2),
+        Operation::LineCodes(_) => loops.lines(2),
         Operation::ArgReduce(_) => loops.lines(5),
         Operation::Norm(_) if variant.template != "by_channel" => loops.lines(3),
         Operation::CumulativeSum(_) => loops.lines(2 + u64::from(loops.param("along").max(1).ilog2())),

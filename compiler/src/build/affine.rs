@@ -5,11 +5,12 @@
 use halite_ops::{
     DType,
     expression::{Expression, Function as F, Operand, Scalar, Type},
+    line_codes::{CodeRule, LineCodes},
     reduce::ReduceKind,
 };
 use halite_sizes::Size;
 
-use super::{Builder, Result};
+use super::{Builder, Result, line_codes::Quantization};
 use crate::graph::{ElementType, TensorId};
 
 /// What codes are made of floats.
@@ -59,6 +60,11 @@ impl Builder {
         zero: Option<TensorId>,
         codes: Codes,
     ) -> Result<TensorId> {
+        if let Some(zero) = zero
+            && let Some(made) = self.codes_where_chosen(x, Quantization { scale, zero }, codes, false)?
+        {
+            return Ok(made);
+        }
         let scale = self.as_f32(scale)?;
         let inverse = self.unary(F::Reciprocal, scale)?;
         self.quantize_by_inverse(x, inverse, zero, codes)
@@ -173,6 +179,12 @@ impl Builder {
         choice: Choice,
         codes: Codes,
     ) -> Result<[TensorId; 2]> {
+        if let Some(operation) = chosen_by(choice, codes)
+            && let Some(made) = self.codes_of_lines(x, axes, operation)?
+            && let [scale, zero] = made[..]
+        {
+            return Ok([scale, self.cast(zero, codes.element)?]);
+        }
         let x = self.as_f32(x)?;
         let least = self.reduce(ReduceKind::Min, x, axes, true)?;
         let most = self.reduce(ReduceKind::Max, x, axes, true)?;
@@ -185,6 +197,20 @@ impl Builder {
         })?;
         Ok([scale, zero])
     }
+}
+
+/// The operation that chooses so, of lines that are not known yet; none where codes have more bits than it takes.
+fn chosen_by(choice: Choice, codes: Codes) -> Option<LineCodes> {
+    let (rule, smallest) = match choice {
+        Choice::Whole(smallest) => (CodeRule::Whole, smallest),
+        Choice::Nearer(smallest) => (CodeRule::Nearer, smallest),
+        Choice::Symmetric(smallest) => (CodeRule::Symmetric, smallest),
+        Choice::SymmetricUnclipped(smallest) => (CodeRule::Unclipped, smallest),
+    };
+    let [least, most] = [codes.range.0, codes.range.1].map(i32::try_from);
+    let operation =
+        LineCodes { smallest: (smallest as f32).into(), ..LineCodes::new(rule, least.ok()?, most.ok()?) };
+    crate::backend::check(&halite_ops::Operation::LineCodes(operation.clone())).is_ok().then_some(operation)
 }
 
 /// How each dimension is divided, if it is evenly.

@@ -31,23 +31,12 @@ pub struct QuantWeights {
     pub group: u64,
 }
 
-/// Rows that are quantized.
-#[derive(Clone, Copy, Debug)]
-pub struct QuantRows {
-    /// `i8[…, length]`.
-    pub codes: TensorId,
-    /// Floats, as many as rows.
-    pub scales: TensorId,
-    /// As many as rows, of any type.
-    pub zeros: Option<TensorId>,
-}
-
 impl QuantWeights {
     fn rows(&self, b: &Builder) -> u64 {
         b.dims(self.packed).first().copied().unwrap_or(0)
     }
 
-    fn check(&self, b: &Builder) -> Result<()> {
+    pub(super) fn check(&self, b: &Builder) -> Result<()> {
         let (rows, groups) = (self.rows(b), self.length.div_ceil(self.group.max(1)));
         let packed = self.length.checked_mul(self.bits.into()).map(|bits| vec![rows, bits.div_ceil(8)]);
         let others = [Some(self.scales), self.zeros];
@@ -67,7 +56,7 @@ impl QuantWeights {
     }
 
     /// The weights as a kernel takes them: whole groups, of whole chunks. None where groups are no chunks.
-    fn in_chunks(&self, b: &mut Builder) -> Result<Option<QuantWeights>> {
+    pub(super) fn in_chunks(&self, b: &mut Builder) -> Result<Option<QuantWeights>> {
         let mut made = *self;
         let groups = self.length.div_ceil(self.group);
         if groups <= 1 {
@@ -264,47 +253,8 @@ impl Builder {
         self.cast(made, element)
     }
 
-    /// Rows of codes times the weights, with scales and zero points of both, as `f32`: `[…, length]` to `[…, rows]`. Products
-    /// are summed as integers within chunks of 32.
-    ///
-    /// # Errors
-    /// The sizes do not go together.
-    pub fn quant_product_of_rows(&mut self, left: &QuantRows, weights: &QuantWeights) -> Result<TensorId> {
-        weights.check(self)?;
-        let (count, result) = self.rows_of(left.codes, weights)?;
-        let each = |b: &mut Self, id: TensorId| {
-            let id = b.as_f32(id)?;
-            b.reshape_to(id, &[count, 1.into()])
-        };
-        let scales = each(self, left.scales)?;
-        let zeros = left.zeros.map(|zeros| each(self, zeros)).transpose()?;
-        let Some(chunks) = weights.in_chunks(self)? else {
-            let codes = self.reshape_to(left.codes, &[count, weights.length.into()])?;
-            let lhs = self.dequantize_affine(codes, scales, zeros, DType::F32.into())?;
-            let right = self.dequantized(weights)?;
-            let made = self.product(lhs, right, true)?;
-            return self.reshape_to(made, &result);
-        };
-        let mut made =
-            self.packed_product(left.codes, Some(scales), count, weights.length, &chunks, DType::F32)?;
-        if let Some(zeros) = zeros {
-            // The sum of s (q - z) w is that of s q w, less s z times the sum of w, which is the product of a row of ones.
-            let one = self.float(DType::I8, 1.0)?;
-            let ones = self.expand(one, &[1, weights.length])?;
-            let unit = self.values(DType::F32, &[1, 1], &Values::Float(vec![1.0]))?;
-            let sums =
-                self.packed_product(ones, Some(unit), 1.into(), weights.length, &chunks, DType::F32)?;
-            made = self.map(&[made, scales, zeros, sums], DType::F32, |p, x| {
-                let offset = p.call(F::Mul, &x[1..3]);
-                let offset = p.call(F::Mul, &[offset, x[3]]);
-                p.call(F::Sub, &[x[0], offset])
-            })?;
-        }
-        self.reshape_to(made, &result)
-    }
-
     /// The number of rows of a tensor, and the dimensions of their product.
-    fn rows_of(&self, x: TensorId, weights: &QuantWeights) -> Result<(Size, Vec<Size>)> {
+    pub(super) fn rows_of(&self, x: TensorId, weights: &QuantWeights) -> Result<(Size, Vec<Size>)> {
         let mut dims = self.sizes(x).to_vec();
         match dims.last_mut() {
             Some(last) if *last == weights.length => *last = weights.rows(self).into(),
@@ -317,10 +267,10 @@ impl Builder {
     }
 
     /// The product that a kernel computes, `[count, rows]`, of rows of `length`.
-    fn packed_product(
+    pub(super) fn packed_product(
         &mut self,
         lhs: TensorId,
-        row_scales: Option<TensorId>,
+        row_scales: Option<(TensorId, Option<TensorId>)>,
         count: Size,
         length: u64,
         weights: &QuantWeights,
@@ -329,7 +279,11 @@ impl Builder {
         let lhs = self.reshape_to(lhs, &[count, length.into()])?;
         let more = (weights.length - length) as i64;
         let lhs = self.pad(lhs, &[(0, 0), (0, more)], Border::Constant, 0.0)?;
-        let row_scales = row_scales.map(|scales| self.reshape_to(scales, &[count])).transpose()?;
+        let (row_scales, row_zeros) =
+            row_scales.map_or((None, None), |(scales, zeros)| (Some(scales), zeros));
+        let each = |b: &mut Self, id| b.reshape_to(id, &[count]);
+        let row_scales = row_scales.map(|id| each(self, id)).transpose()?;
+        let row_zeros = row_zeros.map(|id| each(self, id)).transpose()?;
         let own = self.element(weights.scales).storage();
         let scales = if own == DType::F16 { own } else { DType::F32 };
         let scale = self.cast(weights.scales, scales)?;
@@ -344,8 +298,10 @@ impl Builder {
             scales,
             out,
             zero_points: weights.zeros.is_some(),
+            lhs_zeros: row_zeros.is_some(),
         });
-        let inputs = [lhs, weights.packed, scale].into_iter().chain(weights.zeros).chain(row_scales);
+        let inputs = [lhs, weights.packed, scale].into_iter().chain(weights.zeros);
+        let inputs = inputs.chain(row_scales).chain(row_zeros);
         let inputs: Vec<TensorId> = inputs.collect();
         self.kernel1(operation, &inputs, out.into(), &[count, n.into()])
     }
@@ -415,6 +371,7 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::QuantRows;
     use super::*;
 
     /// Weights of two rows in groups of 4 or more, with what they stand for.

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use halite_ops::{
     DType, Operation, block_matmul::BlockMatMul, concat::Concat, copy::StridedCopy, matmul::MatMul,
+    quant_matmul::QuantMatMul,
 };
 use halite_sizes::Size;
 
@@ -86,7 +87,8 @@ fn constants_first(graph: &Graph, region: &mut Region) -> HashSet<TensorId> {
 /// What products have in common that become one.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    left: TensorId,
+    /// What is multiplied, and its scales and zero points.
+    left: Vec<TensorId>,
     /// The product, without columns and bias.
     product: Product,
 }
@@ -97,10 +99,13 @@ impl Key {
         let one = match &product {
             Product::Matrices(own) => own.rhs_shared || own.batch.is(1.into()),
             Product::Blocks(own) => own.norm.is_none() && own.gate.is_none(),
+            Product::Packed(_) => true,
         };
-        let weights = node.inputs[1..].iter().all(|id| known.contains(id));
-        let left = node.inputs[0];
-        if !one || !weights || known.contains(&left) || product.residual() || !product.n().is_constant() {
+        let places = product.left();
+        let right = (0..node.inputs.len()).filter(|place| !places.contains(place));
+        let weights = right.into_iter().all(|place| known.contains(&node.inputs[place]));
+        let left: Vec<TensorId> = places.iter().map(|place| node.inputs[*place]).collect();
+        if !one || !weights || known.contains(&left[0]) || product.residual() || !product.n().is_constant() {
             return None;
         }
         Some(Key { left, product: product.with(0.into(), false) })
@@ -112,6 +117,7 @@ impl Key {
 enum Product {
     Matrices(MatMul),
     Blocks(BlockMatMul),
+    Packed(QuantMatMul),
 }
 
 impl Product {
@@ -119,6 +125,7 @@ impl Product {
         match &node.op {
             NodeOp::Operation(Operation::MatMul(own)) => Some(Product::Matrices(own.clone())),
             NodeOp::Operation(Operation::BlockMatMul(own)) => Some(Product::Blocks(own.clone())),
+            NodeOp::Operation(Operation::QuantMatMul(own)) => Some(Product::Packed(own.clone())),
             _ => None,
         }
     }
@@ -128,6 +135,7 @@ impl Product {
         match self {
             Product::Matrices(own) => Product::Matrices(MatMul { n, bias, ..own.clone() }),
             Product::Blocks(own) => Product::Blocks(BlockMatMul { n: n.value(), bias, ..own.clone() }),
+            Product::Packed(own) => Product::Packed(QuantMatMul { n: n.value(), ..own.clone() }),
         }
     }
 
@@ -135,6 +143,7 @@ impl Product {
         match self {
             Product::Matrices(own) => Operation::MatMul(own),
             Product::Blocks(own) => Operation::BlockMatMul(own),
+            Product::Packed(own) => Operation::QuantMatMul(own),
         }
     }
 
@@ -143,6 +152,7 @@ impl Product {
         match self {
             Product::Matrices(own) => own.n,
             Product::Blocks(own) => own.n.into(),
+            Product::Packed(own) => own.n.into(),
         }
     }
 
@@ -151,6 +161,7 @@ impl Product {
         match self {
             Product::Matrices(own) => own.m * own.batch,
             Product::Blocks(own) => own.m,
+            Product::Packed(own) => own.m,
         }
     }
 
@@ -158,6 +169,7 @@ impl Product {
         match self {
             Product::Matrices(own) => own.bias,
             Product::Blocks(own) => own.bias,
+            Product::Packed(_) => false,
         }
     }
 
@@ -165,6 +177,7 @@ impl Product {
         match self {
             Product::Matrices(own) => own.residual,
             Product::Blocks(own) => own.residual,
+            Product::Packed(_) => false,
         }
     }
 
@@ -173,17 +186,35 @@ impl Product {
         match self {
             Product::Matrices(own) => own.out,
             Product::Blocks(_) => DType::F32,
+            Product::Packed(own) => own.out,
         }
     }
 
-    /// Type of the weights, and how they lie: what is outside of columns, and what is inside of them.
-    fn weights(&self) -> (DType, [Size; 2]) {
+    /// Which inputs are what is multiplied, its scales and its zero points.
+    fn left(&self) -> Vec<usize> {
+        let more = match self {
+            Product::Packed(own) => own.left_inputs(),
+            Product::Matrices(_) | Product::Blocks(_) => [None; 2],
+        };
+        [Some(0)].into_iter().chain(more).flatten().collect()
+    }
+
+    /// The inputs that have something for each column: their types, and how they lie: what is outside of columns, and what is
+    /// inside of them.
+    fn weights(&self) -> Vec<(usize, DType, [Size; 2])> {
         match self {
-            Product::Matrices(own) if own.rhs_transposed => (own.rhs, [1.into(), own.k]),
-            Product::Matrices(own) => (own.rhs, [own.k, 1.into()]),
+            Product::Matrices(own) if own.rhs_transposed => vec![(1, own.rhs, [1.into(), own.k])],
+            Product::Matrices(own) => vec![(1, own.rhs, [own.k, 1.into()])],
             Product::Blocks(own) => {
                 let (dtype, row) = own.format.row(own.k).unwrap_or((DType::U8, 0));
-                (dtype, [1.into(), row.into()])
+                vec![(1, dtype, [1.into(), row.into()])]
+            }
+            Product::Packed(own) => {
+                let groups = own.k / own.group.max(1);
+                let mut parts =
+                    vec![(1, DType::U8, own.k * u64::from(own.bits) / 8), (2, own.scales, groups)];
+                parts.extend(own.zero_points.then_some((3, DType::U8, groups)));
+                parts.into_iter().map(|(place, dtype, row)| (place, dtype, [1.into(), row.into()])).collect()
             }
         }
     }
@@ -259,11 +290,17 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
     let columns: Vec<Size> = nodes.iter().map(|node| product(node).n()).collect();
     let n: Size = columns.iter().sum();
     let mut make = Maker { graph, new: Vec::new(), like: nodes[0] };
-    let weights: Vec<TensorId> = nodes.iter().map(|node| node.inputs[1]).collect();
-    let (dtype, [outer, inner]) = first.weights();
-    let dims = if outer == 1 { [n, inner] } else { [outer, n] };
-    let concat = Concat { outer, sizes: columns.clone(), inner, dtype };
-    let mut inputs = vec![nodes[0].inputs[0], make.node(Operation::Concat(concat), weights, dtype, &dims)];
+    let mut inputs = vec![nodes[0].inputs[0]];
+    for (place, dtype, [outer, inner]) in first.weights() {
+        let weights: Vec<TensorId> = nodes.iter().map(|node| node.inputs[place]).collect();
+        let dims = if outer == 1 { [n, inner] } else { [outer, n] };
+        let packed = matches!(first, Product::Packed(_));
+        let known = if packed { make.behind_each_other(&weights, dtype, &dims) } else { None };
+        inputs.push(known.unwrap_or_else(|| {
+            let concat = Concat { outer, sizes: columns.clone(), inner, dtype };
+            make.node(Operation::Concat(concat), weights, dtype, &dims)
+        }));
+    }
     let (bias, out) = (nodes.iter().any(|node| product(node).bias()), first.out());
     if bias {
         let parts = nodes.iter().zip(&columns).map(|(node, n)| match product(node).bias() {
@@ -274,6 +311,7 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
         let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: out };
         inputs.push(make.node(Operation::Concat(concat), parts, out, &[n]));
     }
+    inputs.extend(first.left()[1..].iter().map(|place| nodes[0].inputs[*place]));
     let rows = first.rows();
     let whole = make.node(first.with(n, bias).operation(), inputs, out, &[rows, n]);
     let mut offset = Size::constant(0);
@@ -309,6 +347,18 @@ impl Maker<'_> {
         let op = NodeOp::Operation(operation);
         self.new.push(Node { op, inputs, outputs: vec![id], location: self.like.location.clone() });
         id
+    }
+
+    /// Constants as one constant. So versions of a model have the same bytes and share them on the device; what is joined there
+    /// when a version is loaded is its own.
+    fn behind_each_other(&mut self, parts: &[TensorId], dtype: DType, dims: &[Size]) -> Option<TensorId> {
+        let mut bytes = Vec::new();
+        for part in parts {
+            bytes.extend_from_slice(self.graph.tensor(*part).constant.as_ref()?);
+        }
+        let id = self.tensor(dtype, dims);
+        self.graph.tensors[id.index()].constant = Some(Bytes::from(bytes));
+        Some(id)
     }
 
     /// What is added where nothing is.
@@ -367,6 +417,31 @@ mod tests {
             let graph = optimized(b.finish().unwrap());
             assert_eq!(names(&graph), ["matmul", "elementwise"], "{graph}");
         }
+    }
+
+    #[test]
+    fn products_of_one_row_of_codes_are_one_by_constants() {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[1, 2, 32]).unwrap();
+        let codes = crate::build::Codes { range: (-128, 127), element: DType::I8.into(), zero_first: false };
+        let mut sides = Vec::new();
+        for (turn, n) in [3u64, 5].into_iter().enumerate() {
+            let packed: Vec<i64> = (0..n as i64 * 16).map(|i| (i * 37 + turn as i64) % 256).collect();
+            let packed = b.values(DType::U8, &[n, 16], &halite_ops::Values::Int(packed)).unwrap();
+            let scales = constant(&mut b, &[n, 1], 7 + turn as u64);
+            let weights =
+                crate::build::QuantWeights { packed, bits: 4, length: 32, scales, zeros: None, group: 32 };
+            let choice = crate::build::Choice::Whole(1e-9);
+            let [scales, zeros] = b.choose_affine(x, &[2], choice, codes).unwrap();
+            let codes = b.quantize_affine(x, scales, Some(zeros), codes).unwrap();
+            let rows = crate::build::QuantRows { codes, scales, zeros: Some(zeros) };
+            let made = b.quant_product_of_rows(&rows, &weights).unwrap();
+            sides.push(b.unary(Function::Sigmoid, made).unwrap());
+        }
+        b.output("p", sides[0]);
+        b.output("q", sides[1]);
+        let graph = optimized(b.finish().unwrap());
+        assert_eq!(names(&graph), ["line_codes", "quant_matmul", "elementwise", "elementwise"], "{graph}");
     }
 
     #[test]

@@ -28,7 +28,17 @@ pub(super) fn run(_: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Wa
             uses.replace(node, &new);
             region.nodes[place] = new;
         }
-        producers.extend(region.nodes[place].outputs.iter().map(|id| (*id, place)));
+        let node = &region.nodes[place];
+        // Elements that are seen under other dimensions are those of what makes them.
+        let made = match node.op {
+            NodeOp::View => {
+                node.inputs.first().filter(|id| uses.count(**id) == 1).and_then(|id| producers.get(id))
+            }
+            _ => Some(&place),
+        };
+        if let Some(made) = made.copied() {
+            producers.extend(node.outputs.iter().map(|id| (*id, made)));
+        }
     }
     Ok(())
 }

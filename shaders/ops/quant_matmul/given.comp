@@ -14,6 +14,7 @@ layout(constant_id = 2) const uint COLUMNS = 8;
 layout(constant_id = 3) const uint BITS = 4;
 layout(constant_id = 4) const bool HALF_SCALES = true;
 layout(constant_id = 5) const bool ZERO_POINTS = false;
+layout(constant_id = 6) const bool LEFT_ZEROS = false;
 
 #include "quantized.glsl"
 
@@ -23,6 +24,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };             // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -40,7 +42,9 @@ vec4 given[ROWS * 8];
 void give(uint row0, uint chunk, uint lane) {
     [[unroll]] for (uint h = 0; h < 8 / SUBGROUP; ++h) {
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-            const vec4 mine = vec4(CONCAT(LOAD4_, LHS)(lhs, (min(row0 + r, M - 1) * chunks + chunk) * 8 + h * SUBGROUP + lane));
+            const uint row = min(row0 + r, M - 1);
+            vec4 mine = vec4(CONCAT(LOAD4_, LHS)(lhs, (row * chunks + chunk) * 8 + h * SUBGROUP + lane));
+            if (LEFT_ZEROS) mine -= float(lhs_zeros[row]);
             [[unroll]] for (uint j = 0; j < SUBGROUP; ++j) given[r * 8 + h * SUBGROUP + j] = FROM_INVOCATION(mine, j);
         }
     }

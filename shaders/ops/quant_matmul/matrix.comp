@@ -27,6 +27,7 @@ layout(constant_id = 3) const uint REGULAR = 0;  // 1: rows are whole steps; 2: 
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
+layout(constant_id = 7) const bool LEFT_ZEROS = false;
 
 #include "quantized.glsl"
 #include "matrix_lanes.glsl"
@@ -37,6 +38,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };      // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint N;
@@ -81,10 +83,15 @@ float zero_of(uint at) {
     return ZERO_POINTS ? float(LOAD_U8P(zeros, at)) : float(1u << (BITS - 1));
 }
 
+int left_zero(uint row) {
+    return LEFT_ZEROS ? lhs_zeros[row] : 0;
+}
+
 // Eight activations as halves, two in a word: word `i` of four for f16, half `i` of such a word for i8.
-uvec4 halves_of(uvec4 words, uint i) {
+uvec4 halves_of(uvec4 words, uint i, uint row) {
 #ifdef LHS_I8P
-    // In the lowest bits of halves of 2^10, without the sign, which is taken off after.
+    // In the lowest bits of halves of 2^10, without the sign, which is taken off after with the row's zero point.
+    const float16_t least = float16_t(1152 + left_zero(row));
     uvec4 halves;
     [[unroll]] for (uint j = 0; j < 2; ++j) {
         const uint word = words[i * 2 + j];
@@ -92,7 +99,7 @@ uvec4 halves_of(uvec4 words, uint i) {
                                   ((word >> 16) & 0xFFu) | ((word >> 8) & 0xFF0000u));
         [[unroll]] for (uint h = 0; h < 2; ++h)
             halves[j * 2 + h] =
-                packFloat2x16(unpackFloat2x16((bytes[h] ^ 0x00800080u) | 0x64006400u) - f16vec2(1152.0));
+                packFloat2x16(unpackFloat2x16((bytes[h] ^ 0x00800080u) | 0x64006400u) - f16vec2(least));
     }
     return halves;
 #else
@@ -153,7 +160,8 @@ void fetch(uint column0, uint first) {
     }
     const bool there = lane < STEP * LHS_WORDS && (WHOLE || first * LHS_WORDS + lane < chunks * LHS_WORDS);
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        next_left[r] = uvec4(0);
+        // What is not there is 0 less zero points.
+        next_left[r] = uvec4((uint(left_zero(r)) & 0xFFu) * 0x01010101u);
         if (there) next_left[r] = lhs[(r * chunks + first) * LHS_WORDS + lane];
     }
 }
@@ -164,7 +172,7 @@ void stage(uint piece) {
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         [[unroll]] for (uint i = 0; i < 4 / LHS_WORDS; ++i)
             if (lane < STEP * LHS_WORDS)
-                staged[piece + r * 32 + lane * (4 / LHS_WORDS) + i] = ordered(halves_of(next_left[r], i));
+                staged[piece + r * 32 + lane * (4 / LHS_WORDS) + i] = ordered(halves_of(next_left[r], i, r));
     }
     subgroup_barrier();
 }
@@ -222,10 +230,10 @@ void add(uint column0, uint first, uint after) {
 }
 
 // An activation of a chunk.
-float element_of_left(uint chunk, uint k) {
+float element_of_left(uint chunk, uint k, uint row) {
 #ifdef LHS_I8P
     const uint word = lhs[chunk * LHS_WORDS + k / 16][k / 4 % 4];
-    return float(int(word << (24 - k % 4 * 8)) >> 24);
+    return float((int(word << (24 - k % 4 * 8)) >> 24) - left_zero(row));
 #else
     return unpackHalf2x16(lhs[chunk * LHS_WORDS + k / 8][k / 2 % 4])[k % 2];
 #endif
@@ -240,7 +248,7 @@ float plain(uint column, uint r) {
         float products = 0.0;
         for (uint k = 0; k < 32; ++k) {
             const uint word = weights[(column * chunks + chunk) * PARTS + k / (32 / PARTS)][k % (32 / PARTS) * BITS / 32];
-            products += element_of_left(r * chunks + chunk, k) * weight_of(word, k % (32 / BITS), zero);
+            products += element_of_left(r * chunks + chunk, k, r) * weight_of(word, k % (32 / BITS), zero);
         }
         sum += scale_in(scale_word(at), at % 2) * products;
     }

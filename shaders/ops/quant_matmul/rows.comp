@@ -12,6 +12,7 @@ layout(local_size_x_id = 0) in;  // SUBGROUP.
 layout(constant_id = 1) const uint BITS = 4;
 layout(constant_id = 2) const bool HALF_SCALES = true;
 layout(constant_id = 3) const bool ZERO_POINTS = false;
+layout(constant_id = 4) const bool LEFT_ZEROS = false;
 
 #include "quantized.glsl"
 
@@ -21,6 +22,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };             // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -42,8 +44,12 @@ float zero_of(uint at) {
     return ZERO_POINTS ? float(LOAD_U8P(zeros, at)) : float(1u << (BITS - 1));
 }
 
-vec4 left(uint quad) {
-    return vec4(CONCAT(LOAD4_, LHS)(lhs, quad));
+vec4 left(uint quad, float zero) {
+    return vec4(CONCAT(LOAD4_, LHS)(lhs, quad)) - zero;
+}
+
+float left_zero(uint row) {
+    return LEFT_ZEROS ? float(lhs_zeros[row]) : 0.0;
 }
 
 // One of the four weights of a quad of each column. `first`: its lowest bit.
@@ -59,8 +65,10 @@ void main() {
 
 #define START(i) vec4 sum##i = vec4(0);
     EACH_ROW(START)
-    const uint near = min(row0 + lane, M - 1) * chunks * 8;
-    const uint far = min(row0 + lane + SUBGROUP, M - 1) * chunks * 8;
+    const uint near_row = min(row0 + lane, M - 1), far_row = min(row0 + lane + SUBGROUP, M - 1);
+    const uint near = near_row * chunks * 8, far = far_row * chunks * 8;
+    // Of one row, all have that.
+    const float near_zero = left_zero(HELD == 1 ? row0 : near_row), far_zero = left_zero(far_row);
 
     vec4 scale = vec4(0), zero = vec4(0);
     for (uint chunk = 0; chunk < chunks; ++chunk) {
@@ -73,7 +81,7 @@ void main() {
         ivec4 words = ivec4(0);
 #if HELD == 1
         const uint row = (row0 * chunks + chunk) * 8 + lane;
-        const vec4 first_half = left(row), second_half = left(row + SUBGROUP);
+        const vec4 first_half = left(row, near_zero), second_half = left(row + SUBGROUP, near_zero);
 #endif
         for (uint q = 0; q < 8; ++q) {
             if (BITS == 8 || q % 2 == 0) {
@@ -85,7 +93,7 @@ void main() {
             const vec4 b0 = place(words, 0, scale, zero), b1 = place(words, int(BITS), scale, zero);
             const vec4 b2 = place(words, int(2 * BITS), scale, zero), b3 = place(words, int(3 * BITS), scale, zero);
 #if HELD == 8
-            const vec4 mine0 = left(near + chunk * 8 + q), mine1 = left(far + chunk * 8 + q);
+            const vec4 mine0 = left(near + chunk * 8 + q, near_zero), mine1 = left(far + chunk * 8 + q, far_zero);
 #define MULTIPLY(i) \
             { \
                 const vec4 a = FROM_INVOCATION(i < SUBGROUP ? mine0 : mine1, i % SUBGROUP); \

@@ -13,6 +13,7 @@ layout(constant_id = 3) const uint TM = 4;
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
+layout(constant_id = 7) const bool LEFT_ZEROS = false;
 
 #include "quantized.glsl"
 
@@ -22,6 +23,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };             // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -53,7 +55,9 @@ void main() {
     for (uint chunk = 0; chunk < chunks; ++chunk) {
         for (uint i = lane; i < BM * 8; i += lanes) {
             const uint r = i / 8, k = i % 8 * 4;
-            const vec4 four = vec4(CONCAT(LOAD4_, LHS)(lhs, (min(row0 + r, M - 1) * chunks + chunk) * 8 + i % 8));
+            const uint row = min(row0 + r, M - 1);
+            vec4 four = vec4(CONCAT(LOAD4_, LHS)(lhs, (row * chunks + chunk) * 8 + i % 8));
+            if (LEFT_ZEROS) four -= float(lhs_zeros[row]);
             [[unroll]] for (uint j = 0; j < 4; ++j) tile_lhs[(k + j) * LHS_ROW + r / 4][r % 4] = four[j];
         }
         for (uint i = lane; i < BN * WEIGHT_WORDS; i += lanes) {

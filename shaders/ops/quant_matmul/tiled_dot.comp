@@ -14,6 +14,7 @@ layout(constant_id = 3) const uint TM = 4;
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
+layout(constant_id = 7) const bool LEFT_ZEROS = false;
 
 layout(set = 0, binding = 0) readonly buffer Left { uvec2 lhs[]; };
 layout(set = 0, binding = 1) readonly buffer Weights { uint weights[]; };
@@ -21,6 +22,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };  // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -38,6 +40,7 @@ shared uvec4 tile_rhs[WORDS * RHS_ROW];
 shared vec4 tile_scales[BN / 4];
 shared ivec4 tile_zeros[BN / 4];  // Above the middle of weights.
 shared ivec4 tile_totals[BM / 4];
+shared ivec4 tile_right_totals[BN / 4];
 
 float scale_of(uint at) {
     return HALF_SCALES ? unpackHalf2x16(scales[at / 2])[at % 2] : uintBitsToFloat(scales[at]);
@@ -83,13 +86,23 @@ void stage_right(uint column0, uint chunk) {
 }
 
 // Sums of rows, which zero points are multiplied with.
-void stage_totals() {
-    barrier();
+void stage_totals(uint row0) {
     for (uint r = gl_LocalInvocationIndex; r < BM; r += gl_WorkGroupSize.x) {
         int total = 0;
         [[unroll]] for (uint w = 0; w < WORDS; ++w)
             total += dotPacked4x8EXT(int(tile_lhs[w * LHS_ROW + r / 4][r % 4]), 0x01010101);
-        tile_totals[r / 4][r % 4] = total;
+        // Less the zero point of the row, as often as there are elements.
+        tile_totals[r / 4][r % 4] = LEFT_ZEROS ? total - 32 * lhs_zeros[min(row0 + r, M - 1)] : total;
+    }
+}
+
+// Sums of columns, which zero points of rows are multiplied with.
+void stage_right_totals() {
+    for (uint c = gl_LocalInvocationIndex; c < BN; c += gl_WorkGroupSize.x) {
+        int total = 0;
+        [[unroll]] for (uint w = 0; w < WORDS; ++w)
+            total += dotPacked4x8EXT(int(tile_rhs[w * RHS_ROW + c / 4][c % 4]), 0x01010101);
+        tile_right_totals[c / 4][c % 4] = total;
     }
 }
 
@@ -101,10 +114,16 @@ void main() {
     vec4 sums[TM];
     [[unroll]] for (uint i = 0; i < TM; ++i) sums[i] = vec4(0);
 
+    int left_zeros[TM];
+    [[unroll]] for (uint i = 0; i < TM; ++i)
+        left_zeros[i] = LEFT_ZEROS ? lhs_zeros[min(row0 + (my_row + i / 4 * down) * 4 + i % 4, M - 1)] : 0;
+
     for (uint chunk = 0; chunk < chunks; ++chunk) {
         stage_left(row0, chunk);
         stage_right(column0, chunk);
-        if (ZERO_POINTS) stage_totals();
+        if (ZERO_POINTS || LEFT_ZEROS) barrier();
+        if (ZERO_POINTS) stage_totals(row0);
+        if (LEFT_ZEROS) stage_right_totals();
         barrier();
         ivec4 whole[TM];
         [[unroll]] for (uint i = 0; i < TM; ++i) whole[i] = ivec4(0);
@@ -121,6 +140,7 @@ void main() {
         [[unroll]] for (uint i = 0; i < TM; ++i) {
             if (ZERO_POINTS)
                 whole[i] -= tile_zeros[my_column] * tile_totals[my_row + i / 4 * down][i % 4];
+            if (LEFT_ZEROS) whole[i] -= left_zeros[i] * tile_right_totals[my_column];
             sums[i] += vec4(whole[i]) * tile_scales[my_column];
         }
         barrier();

@@ -15,6 +15,7 @@ layout(constant_id = 3) const uint ROWS = 1;     // Rows of lhs, up to 8.
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
+layout(constant_id = 7) const bool LEFT_ZEROS = false;
 
 #include "quantized.glsl"
 
@@ -24,6 +25,7 @@ layout(set = 0, binding = 2) readonly buffer Scales { uint scales[]; };
 layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };      // Any buffer without ZERO_POINTS.
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
+layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
 
 layout(push_constant) uniform Shape {
     uint N;
@@ -68,9 +70,20 @@ void load_left(uint at) {
 }
 
 #ifdef USE_DOT
-// The sum of the products of a chunk, with four products an instruction.
-float products(uint words[8], int zero) {
+// The sum of the products of a chunk, with four products an instruction; both sides less their zero points.
+float products(uint words[8], int zero, int left_zero) {
     int sum = 0, total = 0;
+    uint all = 0u;
+    if (LEFT_ZEROS) {
+        [[unroll]] for (uint i = 0; i < WEIGHT_WORDS; ++i) {
+            if (BITS == 8) {
+                all = dotPacked4x8EXT(words[i], 0x01010101u) + all;
+            } else {
+                all = dotPacked4x8EXT(words[i] & 0x0F0F0F0Fu, 0x01010101u) + all;
+                all = dotPacked4x8EXT((words[i] >> 4) & 0x0F0F0F0Fu, 0x01010101u) + all;
+            }
+        }
+    }
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         total = dotPacked4x8EXT(int(packed[i]), 0x01010101u) + total;
         if (BITS == 8) sum = dotPacked4x8EXT(int(packed[i]), words[i]) + sum;
@@ -85,20 +98,20 @@ float products(uint words[8], int zero) {
             sum = dotPacked4x8EXT(int(odd), (words[i] >> 4) & 0x0F0F0F0Fu) + sum;
         }
     }
-    return float(sum - zero * total);
+    return float(sum - zero * total - left_zero * (int(all) - 32 * zero));
 }
 #elif defined(LHS_I8P)
-float products(uint words[8], int zero) {
+float products(uint words[8], int zero, int left_zero) {
     int sum = 0;
     const uint each = 32 / WEIGHT_WORDS;
     [[unroll]] for (uint i = 0; i < WEIGHT_WORDS; ++i) {
         [[unroll]] for (uint j = 0; j < each; ++j)
-            sum += left[i * each + j] * (int(bitfieldExtract(words[i], int(BITS * j), int(BITS))) - zero);
+            sum += (left[i * each + j] - left_zero) * (int(bitfieldExtract(words[i], int(BITS * j), int(BITS))) - zero);
     }
     return float(sum);
 }
 #else
-float products(uint words[8], float zero) {
+float products(uint words[8], float zero, int left_zero) {
     return chunk_products(left, words, zero);
 }
 #endif
@@ -115,6 +128,9 @@ void main() {
 
     float sums[ROWS * COLUMNS];
     [[unroll]] for (uint i = 0; i < ROWS * COLUMNS; ++i) sums[i] = 0.0;
+
+    int left_zero[ROWS];
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) left_zero[r] = LEFT_ZEROS ? lhs_zeros[r] : 0;
 
     for (uint chunk = lane; chunk < chunks; chunk += SPAN) {
         uint words[COLUMNS][8];
@@ -133,7 +149,7 @@ void main() {
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             load_left(r * chunks + chunk);
             [[unroll]] for (uint c = 0; c < COLUMNS; ++c)
-                sums[r * COLUMNS + c] += scale[c] * products(words[c], zero[c]);
+                sums[r * COLUMNS + c] += scale[c] * products(words[c], zero[c], left_zero[r]);
         }
     }
 

@@ -25,6 +25,7 @@ mod gather;
 mod gather_elements;
 mod gather_nd;
 mod kv_append;
+mod line_codes;
 mod lines;
 mod matmul;
 mod moves;
@@ -85,6 +86,7 @@ lowered! {
     GatherElements,
     GatherNd,
     KvAppend,
+    LineCodes,
     MatMul,
     Norm,
     Numbers,

@@ -37,13 +37,13 @@ fn chunks(op: &QuantMatMul) -> Result<[u32; 2], Unfit> {
 /// Every kernel has all bindings; those that an operation has no tensor for hold the weights.
 fn bindings(op: &QuantMatMul) -> Vec<Slot> {
     let zeros = if op.zero_points { Slot::Input(3) } else { Slot::Input(1) };
-    let last = Slot::Input(op.inputs().len() - 1);
-    let lhs_scales = if op.lhs == DType::I8 { last } else { Slot::Input(1) };
-    vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), zeros, lhs_scales, Slot::Output(0)]
+    let own = op.left_inputs();
+    let [lhs_scales, lhs_zeros] = own.map(|own| own.map_or(Slot::Input(1), Slot::Input));
+    vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), zeros, lhs_scales, Slot::Output(0), lhs_zeros]
 }
 
-fn constants(op: &QuantMatMul) -> [u32; 3] {
-    [op.bits, (op.scales == DType::F16).into(), op.zero_points.into()]
+fn constants(op: &QuantMatMul) -> [u32; 4] {
+    [op.bits, (op.scales == DType::F16).into(), op.zero_points.into(), op.lhs_zeros.into()]
 }
 
 fn step(

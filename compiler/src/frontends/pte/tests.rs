@@ -200,6 +200,28 @@ fn errors_name_the_place_and_what_is_wrong() {
     assert!(text.contains("dimension 5 of 2"), "{text}");
 }
 
+/// What PyTorch 2.15 gives for `torch.ops.aten._upsample_bilinear2d_aa(x, sizes, True)`, which takes middles of pixels.
+#[test]
+fn pictures_without_aliasing_take_middles_where_corners_are_aligned() {
+    let picture = Values::Float((0..12).map(|i| f64::from(i * i) / 8.0).collect());
+    let scaled = |rows: i64, columns: i64| {
+        let result = floats(&[1, 1, rows as u32, columns as u32]);
+        let more = vec![V::IntList(vec![rows, columns]), V::Bool(true), V::Null, V::Null];
+        let values = [vec![floats(&[1, 1, 4, 3])], more, vec![result]].concat();
+        let call = call("aten._upsample_bilinear2d_aa.default", &[0, 1, 2, 3, 4, 5]);
+        let made = run(values, vec![call], &[5], std::slice::from_ref(&picture)).unwrap();
+        (0..made[0].len()).map(|at| made[0].float(at)).collect::<Vec<f64>>()
+    };
+    let near = |made: Vec<f64>, wanted: &[f64]| {
+        assert_eq!(made.len(), wanted.len());
+        assert!(made.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-5), "{made:?} for {wanted:?}");
+    };
+    near(scaled(3, 2), &[0.747768, 1.320313, 5.077381, 6.739583, 10.830358, 13.3125]);
+    let wider = [2.8125, 3.078125, 3.609375, 4.203125, 4.859375, 8.25, 8.78125, 9.84375, 10.96875, 12.15625];
+    near(scaled(2, 5), &wider);
+    near(scaled(1, 3), &[0.0, 0.125, 0.5]);
+}
+
 #[test]
 fn values_are_computed_once_and_before_they_are_read() {
     let values = || vec![floats(&[2]), floats(&[2]), floats(&[2])];

@@ -12,6 +12,8 @@ const LONG: &[&str] = &[
     "softmax:outer=1,length=1100000,inner=1,dtype=f32",
     "norm:kind=group,batch=1,channels=2,spatial=375000,groups=1,scale=true,bias=true,epsilon=1e-5,dtype=f32",
     "norm:kind=rms,batch=1,channels=750001,spatial=1,groups=1,scale=true,bias=false,epsilon=1e-5,dtype=f32",
+    "line_codes:outer=1,length=1100000,rule=whole,least=-128,most=127,codes=i8",
+    "line_codes:outer=1,length=1100001,rule=steps,least=-128,most=127,codes=i8",
     "cumulative_sum:outer=1,length=1000000,inner=1,dtype=i32",
     "matmul:m=3,n=8,k=140000,lhs=f32,rhs=f32,out=f32",
     "matmul:m=9,n=8,k=70001,lhs=f32,rhs=f32,out=f32",

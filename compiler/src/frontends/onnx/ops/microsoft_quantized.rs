@@ -250,6 +250,7 @@ impl Weights {
                 scales,
                 out: dtype,
                 zero_points: self.zeros.is_some(),
+                lhs_zeros: false,
             });
             let inputs: Vec<_> = [lhs, self.packed, scale].into_iter().chain(self.zeros).collect();
             b.kernel1(operation, &inputs, dtype.into(), &[rows, self.rows])?

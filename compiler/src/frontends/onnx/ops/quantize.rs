@@ -2,8 +2,8 @@
 
 use halite_ops::{
     DType, Values,
-    expression::{Function, Operand, Scalar},
-    reduce::ReduceKind,
+    expression::Function,
+    line_codes::{CodeRule, LineCodes},
 };
 
 use super::{Import, NodeView, Result, conv::convolution};
@@ -79,25 +79,14 @@ fn dynamic(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 /// Bytes with a scale and a zero point that the range of the elements gives.
 pub(super) fn dynamic_bytes(b: &mut Builder, x: TensorId) -> Result<[TensorId; 3]> {
     let axes: Vec<usize> = (0..b.rank(x)).collect();
-    let most = b.reduce(ReduceKind::Max, x, &axes, false)?;
-    let least = b.reduce(ReduceKind::Min, x, &axes, false)?;
-    let number = |value: f64| Operand::Constant(Scalar::Float(value));
-    let scale = b.map(&[least, most], DType::F32, |p, x| {
-        let least = p.call(Function::Min, &[x[0], number(0.0)]);
-        let most = p.call(Function::Max, &[x[1], number(0.0)]);
-        let size = p.call(Function::Sub, &[most, least]);
-        p.call(Function::Div, &[size, number(255.0)])
-    })?;
-    let zero = b.map(&[least, scale], DType::U8, |p, x| {
-        let least = p.call(Function::Min, &[x[0], number(0.0)]);
-        let part = p.call(Function::Div, &[least, x[1]]);
-        let negative = p.call(Function::Neg, &[part]);
-        let whole = p.call(Function::Round, &[negative]);
-        let kept = p.call(Function::Clip, &[whole, number(0.0), number(255.0)]);
-        p.cast(halite_ops::expression::Type::Of(DType::U8), kept)
-    })?;
-    let made = b.quantize(x, scale, Some(zero), DType::U8)?;
-    Ok([made, scale, zero])
+    let rule = LineCodes { divide: true, codes: Some(DType::U8), ..LineCodes::new(CodeRule::Whole, 0, 255) };
+    match b.codes_of_lines(x, &axes, rule)?.as_deref() {
+        Some([scale, zero, codes]) => {
+            let (scale, zero) = (b.reshape(*scale, &[])?, b.cast(*zero, DType::U8)?);
+            Ok([*codes, scale, b.reshape(zero, &[])?])
+        }
+        _ => Err(b.invalid("dynamic quantization of a whole tensor has a scale, a zero point and codes")),
+    }
 }
 
 /// A scale or zero point of the rows of a matrix, in a form that is broadcast to it.

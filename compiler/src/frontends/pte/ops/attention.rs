@@ -28,11 +28,39 @@ fn rotate_pairs(n: &mut Node<'_, '_>) -> Result<()> {
         let [_, rows, _, width] = dims[..] else {
             return Err(n.invalid(format!("{dims:?} are no heads that are turned")));
         };
+        if let Some(made) = turned_heads(n, x, tables)? {
+            turned.push(Some(made));
+            continue;
+        }
         let shape = [1.into(), rows, 1.into(), width / 2];
         let [cos, sin] = [n.b().reshape_to(tables[0], &shape)?, n.b().reshape_to(tables[1], &shape)?];
         turned.push(Some(turn_pairs(n, x, cos, sin)?));
     }
     n.finish_list(&turned)
+}
+
+/// Most elements of a head that the operation turns.
+const MOST_TURNED: u64 = 256;
+
+/// Heads `[b, s, h, d]` that one operation turns, if it takes them: row `s` by that of the tables.
+fn turned_heads(n: &mut Node<'_, '_>, x: TensorId, tables: [TensorId; 2]) -> Result<Option<TensorId>> {
+    let dims = n.b().sizes(x).to_vec();
+    let [batch, rows, heads, width] = dims[..] else { return Ok(None) };
+    let half = width / 2;
+    let fits = heads.is_constant() && width.is_constant() && width.is_multiple_of(2) && width <= MOST_TURNED;
+    let floats = n.b().element(x).is_float() && tables.iter().all(|id| n.b().element(*id).is_float());
+    if !fits || !floats || width == 0 {
+        return Ok(None);
+    }
+    let table = [rows, half];
+    let tables = [n.b().reshape_to(tables[0], &table)?, n.b().reshape_to(tables[1], &table)?];
+    let line = n.b().count_from(0, rows)?;
+    let line = n.b().reshape_to(line, &[1.into(), rows])?;
+    let places = n.b().expand_to(line, &[batch, rows])?;
+    let order = [0, 2, 1, 3];
+    let apart = n.b().transpose(x, &order)?;
+    let made = n.b().rotary(apart, places, tables, width.exact(), true)?;
+    n.b().transpose(made, &order).map(Some)
 }
 
 /// Arguments: `[b, n, c]`, and numbers of which each pair is a cosine and a sine for a pair of elements `[n, c / 2]`.

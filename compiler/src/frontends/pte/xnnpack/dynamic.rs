@@ -3,24 +3,12 @@
 
 use halite_ops::{
     DType,
-    expression::{Expression, Function as F, Operand, Type},
-    reduce::ReduceKind,
+    expression::{Function as F, Type},
+    line_codes::{CodeRule, LineCodes},
 };
 
-use super::{
-    Held, Result,
-    layout::Dynamic,
-    numbers::{integer, number},
-};
+use super::{Held, Result, layout::Dynamic};
 use crate::build::Builder;
-
-const LEAST: f32 = -128.0;
-const MOST: f32 = 127.0;
-
-/// The least and the largest element, of which 0 is always one.
-fn ends(p: &mut Expression, x: &[Operand]) -> [Operand; 2] {
-    [p.call(F::Min, &[x[0], number(0.0)]), p.call(F::Max, &[x[1], number(0.0)])]
-}
 
 /// Integers for elements whose last `dims` dimensions share a scale and a zero point.
 pub(super) fn quantized(b: &mut Builder, held: &Held, dims: usize) -> Result<Held> {
@@ -31,38 +19,13 @@ pub(super) fn quantized(b: &mut Builder, held: &Held, dims: usize) -> Result<Hel
         return Err(b.invalid(format!("{dims} of {rank} dimensions are quantized together")));
     }
     let axes: Vec<usize> = (rank - dims..rank).collect();
-    let least = b.reduce(ReduceKind::Min, x, &axes, true)?;
-    let most = b.reduce(ReduceKind::Max, x, &axes, true)?;
-    let steps = b.map(&[least, most], DType::F32, |p, x| {
-        let [least, most] = ends(p, x);
-        let size = p.call(F::Sub, &[most, least]);
-        let steps = p.call(F::Div, &[number(MOST - LEAST), size]);
-        let none = p.call(F::Eq, &[size, number(0.0)]);
-        p.call(F::Select, &[none, number(1.0), steps])
-    })?;
-    // The zero point follows from that end of the range that it represents better.
-    let zero = b.map(&[least, most, steps], DType::I32, |p, x| {
-        let ends = ends(p, x);
-        let [low, high] = ends.map(|end| p.call(F::Mul, &[end, x[2]]));
-        let errors = [p.call(F::Add, &[number(LEAST), low]), p.call(F::Add, &[number(MOST), high])];
-        let sum = p.call(F::Add, &errors);
-        let positive = p.call(F::Gt, &[sum, number(0.0)]);
-        let choices = [p.call(F::Sub, &[number(LEAST), low]), p.call(F::Sub, &[number(MOST), high])];
-        let zero = p.call(F::Select, &[positive, choices[0], choices[1]]);
-        let zero = p.call(F::Round, &[zero]);
-        let zero = p.call(F::Clip, &[zero, number(LEAST), number(MOST)]);
-        p.cast(Type::Of(DType::I32), zero)
-    })?;
-    let tensor = b.map(&[x, steps, zero], DType::I8, |p, x| {
-        let value = p.call(F::Mul, &[x[0], x[1]]);
-        let value = p.call(F::Round, &[value]);
-        let zero = p.cast(Type::Of(DType::F32), x[2]);
-        let value = p.call(F::Add, &[value, zero]);
-        let value = p.call(F::Clip, &[value, number(LEAST), number(MOST)]);
-        p.cast(Type::Of(DType::I8), value)
-    })?;
-    let scale = b.map(&[steps], DType::F32, |p, x| p.call(F::Reciprocal, &[x[0]]))?;
-    Ok(Held { dynamic: Some(Dynamic { scale, zero }), ..Held::plain(b, tensor) })
+    let rule = LineCodes { codes: Some(DType::I8), ..LineCodes::new(CodeRule::Steps, -128, 127) };
+    let made = b.codes_of_lines(x, &axes, rule)?;
+    let Some([scale, zero, tensor]) = made.as_deref() else {
+        return Err(b.invalid("the last dimensions are lines, which have a scale, a zero point and codes"));
+    };
+    let dynamic = Some(Dynamic { scale: *scale, zero: *zero });
+    Ok(Held { dynamic, ..Held::plain(b, *tensor) })
 }
 
 /// The numbers that such integers stand for.
@@ -94,14 +57,5 @@ pub(super) fn of_sums(
         let sum = p.cast(Type::Of(DType::F32), sum);
         let scale = p.call(F::Mul, &[x[3], x[4]]);
         p.call(F::Mul, &[sum, scale])
-    })
-}
-
-/// Zero points as `f32` times scales.
-pub(super) fn offsets(b: &mut Builder, Dynamic { scale, zero }: Dynamic) -> Result<crate::graph::TensorId> {
-    b.map(&[scale, zero], DType::F32, |p, x| {
-        let zero = p.call(F::Add, &[x[1], integer(0)]);
-        let zero = p.cast(Type::Of(DType::F32), zero);
-        p.call(F::Mul, &[x[0], zero])
     })
 }

@@ -1,11 +1,11 @@
 //! Products with weights of 4 bits as they lie in the file.
 
 use halite_formats::pte::{XnnQuantization as Quantization, XnnType};
-use halite_ops::{DType, Operation, Values as Numbers, expression::Function as F, quant_matmul::QuantMatMul};
+use halite_ops::{DType, Operation, quant_matmul::QuantMatMul};
 use halite_sizes::Size;
 
 use super::{
-    Held, Result, Values, dynamic,
+    Held, Result, Values,
     layout::Dynamic,
     packed::{blocks, stored},
 };
@@ -54,8 +54,7 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     };
     let Some((m, length)) = rows(&dims) else { return Ok(None) };
     let by_rows = input.dynamic.is_none_or(|rows| v.builder.tensor(rows.scale).count() == m);
-    let made =
-        QuantMatMul { m, n, k, group, bits: 4, lhs, scales: DType::F32, out: DType::F32, zero_points: false };
+    let made = of_nibbles(m, [n, k], group, lhs);
     let fits = crate::backend::check(&Operation::QuantMatMul(made.clone())).is_ok();
     if about.datatype != XnnType::U4 || !fits || length != k || !by_rows {
         return Ok(None);
@@ -76,6 +75,22 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
     v.builder.reshape_to(made, &result).map(Some)
 }
 
+/// The product of `m` rows by `n` columns of `k` weights, whose scales are for groups. Rows of bytes have zero points.
+fn of_nibbles(m: Size, [n, k]: [u64; 2], group: u64, lhs: DType) -> QuantMatMul {
+    QuantMatMul {
+        m,
+        n,
+        k,
+        group,
+        bits: 4,
+        lhs,
+        scales: DType::F32,
+        out: DType::F32,
+        zero_points: false,
+        lhs_zeros: lhs == DType::I8,
+    }
+}
+
 /// The product of dynamically quantized rows, weights and their scales.
 fn of_rows(
     v: &mut Values<'_>,
@@ -83,19 +98,11 @@ fn of_rows(
     [x, weights, scale]: [TensorId; 3],
     rows: Dynamic,
 ) -> Result<TensorId> {
-    let (m, n, k) = (v.builder.sizes(x)[0], product.n, product.k);
+    let m = v.builder.sizes(x)[0];
     let each = v.builder.reshape_to(rows.scale, &[m])?;
-    let sums = Operation::QuantMatMul(product.clone());
-    let sums = v.builder.kernel1(sums, &[x, weights, scale, each], DType::F32.into(), &[m, n.into()])?;
-    // Zero points of rows add the same multiple of the sum of the weights to all products with a row.
-    let ones = v.builder.values(DType::F32, &[1, k], &Numbers::Float(vec![1.0; k as usize]))?;
-    let of_weights = QuantMatMul { m: 1.into(), lhs: DType::F32, ..product.clone() };
-    let columns = Operation::QuantMatMul(of_weights);
-    let columns = v.builder.kernel1(columns, &[ones, weights, scale], DType::F32.into(), &[1, n])?;
-    let offsets = dynamic::offsets(&mut v.builder, rows)?;
-    let offsets = v.builder.reshape_to(offsets, &[m, 1.into()])?;
-    v.builder.map(&[sums, offsets, columns], DType::F32, |p, x| {
-        let moved = p.call(F::Mul, &[x[1], x[2]]);
-        p.call(F::Sub, &[x[0], moved])
-    })
+    // Rows were quantized here or in another delegate, by zero points of bytes.
+    let zeros = v.builder.cast(rows.zero, DType::I32)?;
+    let zeros = v.builder.reshape_to(zeros, &[m])?;
+    let (operation, dims) = (Operation::QuantMatMul(product.clone()), [m, product.n.into()]);
+    v.builder.kernel1(operation, &[x, weights, scale, each, zeros], DType::F32.into(), &dims)
 }

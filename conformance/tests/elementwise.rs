@@ -41,6 +41,16 @@ fn call(function: Function, dtype: DType) -> Option<Operation> {
     let name = function.name();
     match (function, function.arity()) {
         (Function::Cast, _) => None,
+        // Numbers of all magnitudes, below 0 and behind the end.
+        (Function::Lookup, _) => {
+            let inputs = if dtype.is_float() { "i16" } else { dtype.name() };
+            let text = format!(
+                "elementwise:inputs={inputs}[{ELEMENTS}],tables={dtype}[37] i32[61],program=cast:i32 $0; mod %0 70i32; \
+                 sub %1 4i32; lookup:i32 %2 @1; add %3 %2; lookup:{dtype} %4 @0; lookup:{dtype} %0 @0 \
+                 -> %5:{dtype} %6:{dtype}"
+            );
+            Some(Operation::parse(&text).expect("every type has tables"))
+        }
         (Function::Select, _) => {
             operation(&[DType::U8, dtype, dtype], &format!("cast:bool $0; select %0 $1 $2 -> %1:{dtype}"))
         }

@@ -56,7 +56,7 @@ fn grow(
     let elementwise = elementwise(node)?;
     let reader = Reader::new(elementwise, &node.inputs);
     let dims = elementwise_dims(elementwise)?;
-    (0..node.inputs.len()).find_map(|input| {
+    (0..reader.inputs.len()).find_map(|input| {
         let (producer, gone) = producer(node.inputs[input], nodes, producers, uses)?;
         let from = elementwise_of(&nodes[producer])?;
         let seen = &reader.inputs[input].2;

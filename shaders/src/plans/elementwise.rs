@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `elementwise`, by template.
 
 use halite_ops::{DType, elementwise::Elementwise, expression};
+use halite_sizes::Size;
 
 use crate::{
     Module, Params, Plan, Slot, Step, Unfit,
@@ -35,8 +36,10 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
     let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);
     let grid = Grid { invocations: lanes, row: row * u64::from(lanes), quads, float16 };
-    let emitted = emit::emit(&program, &types, &dtypes, &layout, &grid).map_err(Unfit)?;
-    let inputs = (0..dtypes.len()).map(Slot::Input);
+    let tables: Vec<_> =
+        op.tables.0.iter().map(|(dtype, dims)| (*dtype, dims.iter().product::<Size>())).collect();
+    let emitted = emit::emit(&program, &types, (&dtypes, &tables), &layout, &grid).map_err(Unfit)?;
+    let inputs = (0..dtypes.len() + tables.len()).map(Slot::Input);
     Ok(Plan::of(Step {
         module: Module::Emitted(emitted.words.into()),
         constants: Vec::new(),

@@ -147,13 +147,16 @@ impl Elementwise {
         for (table, (dtype, dims)) in self.tables.0.iter().enumerate() {
             let entries: Size = dims.iter().product();
             if !entries.is_constant() || entries == 0 || entries > MOST_ENTRIES {
-                return Err(format!("@{table} has {entries} entries of {dtype}; tables have 1 to {MOST_ENTRIES}"));
+                return Err(format!(
+                    "@{table} has {entries} entries of {dtype}; tables have 1 to {MOST_ENTRIES}"
+                ));
             }
         }
         for (table, ty) in self.program.lookups() {
-            let (dtype, _) = self.tables.0.get(table).ok_or_else(|| {
-                format!("@{table} is not there; there are {} tables", self.tables.0.len())
-            })?;
+            let (dtype, _) =
+                self.tables.0.get(table).ok_or_else(|| {
+                    format!("@{table} is not there; there are {} tables", self.tables.0.len())
+                })?;
             if Type::Of(*dtype).computed() != ty.computed() {
                 return Err(format!("@{table} has entries of {dtype}, which are not looked up as {ty}"));
             }

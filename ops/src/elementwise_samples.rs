@@ -315,8 +315,16 @@ const LOOKED_UP: &[(&str, &str, &str)] = &[
         "mod $0 13i32; sub %0 2i32; lookup:f16 %1 @0; lookup:i64 %1 @1; lookup:u8 %1 @2; add %2 $1 \
          -> %5:f16 %3:i64 %4:u8",
     ),
-    ("u8[4x1] u8[8]", "bf16[2x16] f64[33]", "add $0 $1; cast:i32 %0; lookup:bf16 %1 @0; lookup:f64 %1 @1; max %2 %3 -> %4:f32"),
-    ("i32[35]", "u32[1] u64[40]", "mod $0 41i32; lookup:u32 %0 @0; cast:u64 %1; lookup:u64 %0 @1; add %2 %3 -> %4:u64"),
+    (
+        "u8[4x1] u8[8]",
+        "bf16[2x16] f64[33]",
+        "add $0 $1; cast:i32 %0; lookup:bf16 %1 @0; lookup:f64 %1 @1; max %2 %3 -> %4:f32",
+    ),
+    (
+        "i32[35]",
+        "u32[1] u64[40]",
+        "mod $0 41i32; lookup:u32 %0 @0; cast:u64 %1; lookup:u64 %0 @1; add %2 %3 -> %4:u64",
+    ),
 ];
 
 /// Operations that together go every way through the code.
@@ -341,7 +349,11 @@ fn samples() -> Vec<Elementwise> {
         Elementwise { strided: strided.iter().map(strides).collect(), ..sample(inputs, program) }
     });
     let float = FLOAT.iter().map(|name| sample("f32[1030]", &format!("{name} $0 -> %0:f32")));
-    float.chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program))).chain(strided).chain(looked_up).collect()
+    float
+        .chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program)))
+        .chain(strided)
+        .chain(looked_up)
+        .collect()
 }
 
 impl Samples for Elementwise {

@@ -7,15 +7,12 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    merge::{Reader, reseen},
+    merge::{Reader, is_short, reseen},
 };
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
-
-/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
-const MOST_NODES: usize = 96;
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut nodes: Vec<Option<Node>> = region.nodes.drain(..).map(Some).collect();
@@ -70,10 +67,10 @@ fn grow(
             own.2 = reseen(&own.2, &made, seen)?;
         }
         let merged = reader.absorb(input, &producer)?;
-        if merged.program.nodes.len() > MOST_NODES {
+        let (operation, inputs) = merged.into_operation();
+        if !is_short(&operation) {
             return None;
         }
-        let (operation, inputs) = merged.into_operation();
         let count = elementwise_dims(&operation).map(|dims| dims.iter().product::<Size>());
         let operation = Operation::Elementwise(operation);
         if crate::backend::check(&operation).is_err() || count != Some(graph.tensor(node.outputs[0]).count())

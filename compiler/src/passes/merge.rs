@@ -9,6 +9,18 @@ use halite_sizes::Size;
 
 use crate::graph::TensorId;
 
+/// Most work of an expression that comes about: longer ones take drivers long to compile.
+const MOST_WORK: usize = 192;
+/// Work of a function that gives a float, which may take dozens of instructions.
+const FLOAT_WORK: usize = 2;
+
+/// Whether an expression is so short that drivers compile it soon.
+pub(super) fn is_short(elementwise: &Elementwise) -> bool {
+    let Ok(types) = elementwise.program.types(&elementwise.dtypes()) else { return false };
+    let work = |ty: &Type| if ty.is_float() { FLOAT_WORK } else { 1 };
+    types.iter().map(work).sum::<usize>() <= MOST_WORK
+}
+
 /// An elementwise operation with what it reads.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
@@ -236,7 +248,8 @@ mod tests {
             tables: tables.iter().map(|n| i8s(*n)).collect(),
         };
         let consumer = looked_up(&[7, 8], "lookup:i8 $0 @0; lookup:i8 $0 @1; add %0 %1 -> %2:i8");
-        let producer = looked_up(&[8, 9], "lookup:i8 $0 @1; lookup:i8 $0 @0; add %0 %1; cast:i32 %2 -> %3:i32");
+        let producer =
+            looked_up(&[8, 9], "lookup:i8 $0 @1; lookup:i8 $0 @0; add %0 %1; cast:i32 %2 -> %3:i32");
         let merged = consumer.absorb(0, &producer).unwrap();
         assert_eq!(merged.tables, [i8s(7), i8s(8), i8s(9)]);
         let text = "lookup:i8 $0 @2; lookup:i8 $0 @1; add %0 %1; cast:i32 %2; \

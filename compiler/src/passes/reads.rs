@@ -138,8 +138,11 @@ impl Walks {
         let count: Size = self.sizes.iter().product();
         let open = self.sizes.iter().any(|size| !size.is_constant());
         let strides = self.inputs.iter().flat_map(|walk| &walk.seen.strides);
-        let numbers =
-            2 + 3 * self.sizes.len() + self.inputs.len() + self.tables.len() + strides.filter(|s| !s.is(0.into())).count();
+        let numbers = 2
+            + 3 * self.sizes.len()
+            + self.inputs.len()
+            + self.tables.len()
+            + strides.filter(|s| !s.is(0.into())).count();
         if open && numbers > MOST_NUMBERS {
             return None;
         }
@@ -165,8 +168,7 @@ impl Walks {
         }
         ids.extend(self.tables.iter().map(|(id, ..)| *id));
         let tables = self.tables.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect();
-        let operation =
-            Elementwise { strided, ..Elementwise::new(shapes, self.program).with_tables(tables) };
+        let operation = Elementwise { strided, ..Elementwise::new(shapes, self.program).with_tables(tables) };
         let fits = operation.dims().iter().product::<Size>() == count
             && node.outputs.iter().all(|id| graph.tensor(*id).count() == count);
         let operation = Operation::Elementwise(operation);

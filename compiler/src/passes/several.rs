@@ -10,14 +10,11 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses};
+use super::{Result, Uses, merge::is_short};
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
-
-/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
-const MOST_NODES: usize = 96;
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let states = states(graph, region);
@@ -119,7 +116,7 @@ fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
         false => (both.program.clone(), outputs.collect()),
     };
     let (ids, made) = both.elementwise(program);
-    let fits = made.program.nodes.len() <= MOST_NODES
+    let fits = is_short(&made)
         && made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>()
         && made.check().is_ok();
     let operation = Operation::Elementwise(made);

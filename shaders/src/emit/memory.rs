@@ -78,7 +78,13 @@ impl Buffers {
 }
 
 /// Four elements at `indices` of a tensor.
-pub(crate) fn gather(lanes: &mut Lanes, buffers: &Buffers, binding: u32, dtype: DType, indices: Id) -> Register {
+pub(crate) fn gather(
+    lanes: &mut Lanes,
+    buffers: &Buffers,
+    binding: u32,
+    dtype: DType,
+    indices: Id,
+) -> Register {
     let each = lanes.each_word(indices);
     let mut load = |place: &dyn Fn(&mut Lanes, Id) -> Id| {
         let words: Vec<u32> = each

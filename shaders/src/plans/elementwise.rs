@@ -21,6 +21,10 @@ impl Lower for Elementwise {
 /// Workgroups in a row of the grid: what every Vulkan device takes.
 const MOST_GROUPS: u32 = 65_535;
 
+/// Most functions that an invocation computes one after the other: a driver compiles each repetition, and what takes long to compute
+/// gains nothing by wider reads.
+const MOST_UNROLLED: u32 = 128;
+
 fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let [lanes, quads] = [params.get("lanes")?, params.get("quads")?];
     let float16 = params.get("float16").is_ok_and(|flag| flag == 1);
@@ -31,6 +35,10 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let types = op.program.types(&dtypes).map_err(Unfit)?;
     let program = expression::simplify(&op.program, &types, &dtypes);
     let types = program.types(&dtypes).map_err(Unfit)?;
+    if quads > 1 && program.nodes.len() as u32 * quads > MOST_UNROLLED {
+        let nodes = program.nodes.len();
+        return Err(Unfit(format!("repeats programs {quads} times, and one of {nodes} functions is long")));
+    }
     let layout = Layout::new(op)?;
     let groups = layout.elements.div_ceil(LANES * quads * lanes);
     // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.

@@ -224,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_more_work_than_integers() {
+        let chain = |dtype: DType, length: usize| {
+            let mut program = Expression::default();
+            let mut value = Operand::Input(0);
+            for _ in 0..length {
+                value = program.call(Function::Abs, &[value]);
+            }
+            program.store(value, dtype);
+            is_short(&Elementwise::new([(dtype, vec![4])], program))
+        };
+        assert!(chain(DType::F32, 96) && !chain(DType::F32, 97) && !chain(DType::F16, 97));
+        assert!(chain(DType::I32, 192) && !chain(DType::I32, 193));
+    }
+
+    #[test]
     fn expressions_are_put_into_others() {
         let id = |n| TensorId(n);
         let f32s = |n: u32| (id(n), DType::F32, vec![4.into()]);

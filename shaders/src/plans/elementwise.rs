@@ -57,3 +57,28 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
         subgroup_size: 0,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::Operation;
+
+    use crate::variants_of;
+
+    #[test]
+    fn long_programs_are_not_repeated() {
+        let fits = |length: usize| {
+            let program: Vec<String> = (0..length).map(|i| format!("add %{i} $0")).collect();
+            let text =
+                format!("elementwise:inputs=i8[64],program=abs $0; {} -> %{length}:i8", program.join("; "));
+            let operation = Operation::parse(&text).unwrap();
+            let fits = variants_of("elementwise").filter(|variant| variant.plan(&operation).is_ok());
+            let mut names: Vec<&str> =
+                fits.map(|variant| variant.name.as_str()).filter(|name| !name.contains("float16")).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(fits(31), ["elementwise.quad", "elementwise.quad2", "elementwise.quad4"]);
+        assert_eq!(fits(32), ["elementwise.quad", "elementwise.quad2"]);
+        assert_eq!(fits(64), ["elementwise.quad"]);
+    }
+}

@@ -7,7 +7,7 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    merge::{Reader, is_short, reseen},
+    merge::{Reader, are_short, reseen},
 };
 use crate::{
     control::Watch,
@@ -59,6 +59,10 @@ fn grow(
         let seen = &reader.inputs[input].2;
         let made = elementwise_dims(from)?;
         let whole = made.iter().product::<Size>() == dims.iter().product::<Size>();
+        // Before anything is put together: chains have as many tries as nodes.
+        if !are_short(&[elementwise, from]) {
+            return None;
+        }
         if !whole || from.program.outputs.len() != 1 || reader.input_of(node.inputs[input]).is_none() {
             return None;
         }
@@ -68,9 +72,6 @@ fn grow(
         }
         let merged = reader.absorb(input, &producer)?;
         let (operation, inputs) = merged.into_operation();
-        if !is_short(&operation) {
-            return None;
-        }
         let count = elementwise_dims(&operation).map(|dims| dims.iter().product::<Size>());
         let operation = Operation::Elementwise(operation);
         if crate::backend::check(&operation).is_err() || count != Some(graph.tensor(node.outputs[0]).count())

@@ -9,16 +9,22 @@ use halite_sizes::Size;
 
 use crate::graph::TensorId;
 
-/// Most work of an expression that comes about: longer ones take drivers long to compile.
-const MOST_WORK: usize = 192;
-/// Work of a function that gives a float, which may take dozens of instructions.
-const FLOAT_WORK: usize = 2;
+/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
+const MOST_NODES: usize = 192;
+/// The same where floats are computed: functions of them may take dozens of instructions.
+const MOST_WITH_FLOATS: usize = 96;
 
-/// Whether an expression is so short that drivers compile it soon.
-pub(super) fn is_short(elementwise: &Elementwise) -> bool {
-    let Ok(types) = elementwise.program.types(&elementwise.dtypes()) else { return false };
-    let work = |ty: &Type| if ty.is_float() { FLOAT_WORK } else { 1 };
-    types.iter().map(work).sum::<usize>() <= MOST_WORK
+/// Whether expressions are so short together that drivers compile them as one soon.
+pub(super) fn are_short(parts: &[&Elementwise]) -> bool {
+    let nodes: usize = parts.iter().map(|part| part.program.nodes.len()).sum();
+    nodes <= MOST_WITH_FLOATS || nodes <= MOST_NODES && !parts.iter().any(|part| has_floats(part))
+}
+
+fn has_floats(elementwise: &Elementwise) -> bool {
+    let tensors = elementwise.inputs.0.iter().chain(&elementwise.tables.0).map(|(dtype, _)| *dtype);
+    let made = |node: &Node| node.function == Function::Dequantize || node.to.is_some_and(Type::is_float);
+    let mut all = tensors.chain(elementwise.program.outputs.iter().map(|output| output.dtype));
+    all.any(DType::is_float) || elementwise.program.nodes.iter().any(made)
 }
 
 /// An elementwise operation with what it reads.
@@ -232,10 +238,13 @@ mod tests {
                 value = program.call(Function::Abs, &[value]);
             }
             program.store(value, dtype);
-            is_short(&Elementwise::new([(dtype, vec![4])], program))
+            let half = Elementwise::new([(dtype, vec![4])], program);
+            are_short(&[&half, &half])
         };
-        assert!(chain(DType::F32, 96) && !chain(DType::F32, 97) && !chain(DType::F16, 97));
-        assert!(chain(DType::I32, 192) && !chain(DType::I32, 193));
+        assert!(chain(DType::F32, 48) && !chain(DType::F32, 49) && !chain(DType::F16, 49));
+        assert!(chain(DType::I32, 96) && !chain(DType::I32, 97));
+        let text = "dequantize $0 0.5 1i8; quantize:i8 %0 0.5 1i8 -> %1:i8";
+        assert!(has_floats(&Elementwise::new([(DType::I8, vec![4])], text.parse().unwrap())));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses, merge::is_short};
+use super::{Result, Uses, merge::are_short};
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -103,6 +103,9 @@ fn together(
 /// Two nodes as one; the first has no result of its own where the second reads it `alone`.
 fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
     let (from, to) = (elementwise(maker)?, elementwise(reader)?);
+    if !are_short(&[from, to]) {
+        return None;
+    }
     let mut both = Both { inputs: Vec::new(), tables: Vec::new(), program: Expression::default() };
     let made = both.append(maker, from, None)?;
     let known: HashMap<TensorId, Operand> = maker.outputs.iter().copied().zip(made).collect();
@@ -116,9 +119,8 @@ fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
         false => (both.program.clone(), outputs.collect()),
     };
     let (ids, made) = both.elementwise(program);
-    let fits = is_short(&made)
-        && made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>()
-        && made.check().is_ok();
+    let fits =
+        made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>() && made.check().is_ok();
     let operation = Operation::Elementwise(made);
     if !fits || crate::backend::check(&operation).is_err() {
         return None;

@@ -118,7 +118,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn stalled(&self, limit: std::time::Duration) -> Status {
+    fn stalled(&self, limit: Duration) -> Status {
         status!(
             DeadlineExceeded,
             "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \

@@ -180,24 +180,6 @@ class Gated(nn.Module):
         return self.last(F.selu(total))
 
 
-class Squeezed(nn.Module):
-    """Convolutions whose channels are weighed by what is in them, and whose places by how much they differ."""
-
-    def __init__(self, width=24):
-        super().__init__()
-        self.first = nn.Conv2d(3, width, 3, 2, 1)
-        self.blocks = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
-        self.weigh = nn.ModuleList(nn.Sequential(nn.Conv2d(width, 6, 1), nn.SiLU(), nn.Conv2d(6, width, 1)) for _ in range(2))
-
-    def forward(self, x):
-        x = F.hardswish(self.first(x))
-        for block, weigh in zip(self.blocks, self.weigh):
-            y = block(x)
-            y = y * torch.sigmoid(weigh(y.mean((2, 3), keepdim=True)))
-            x = torch.tanh(y) * torch.exp(-(y - x).abs()) + x
-        return F.softplus(x.mean((2, 3))), torch.log(x.abs().amax(1, keepdim=True) + 1.0)
-
-
 def fitted(model, inputs):
     """A model whose norms fit random images, so that its values neither grow nor die."""
     model.train()
@@ -224,7 +206,6 @@ def networks():
         "depth": (Depth, (1, 3, 40, 56)),
         "gru": (Gru, (1, 5, 18)),
         "gated": (Gated, (1, 4, 60)),
-        "squeezed": (Squeezed, (1, 3, 36, 28)),
     }
 
 

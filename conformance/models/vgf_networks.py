@@ -139,6 +139,47 @@ class Depth(nn.Module):
         return F.softplus(F.interpolate(self.last(y), scale_factor=2.0, mode="bilinear", align_corners=False))
 
 
+class Gru(nn.Module):
+    """Gated recurrent units written out over their steps, once forwards and once backwards."""
+
+    def __init__(self, width=18, inner=22):
+        super().__init__()
+        self.inner = inner
+        self.ways = nn.ModuleList(nn.ModuleList([nn.Linear(width, 3 * inner), nn.Linear(inner, 3 * inner)]) for _ in range(2))
+        self.last = nn.Linear(2 * inner, 7)
+
+    def forward(self, x):
+        sides = []
+        for way, (of_input, of_state) in enumerate(self.ways):
+            h, steps = torch.zeros(x.shape[0], self.inner), []
+            for t in range(x.shape[1])[:: 1 - 2 * way]:
+                (r, z, n), (hr, hz, hn) = of_input(x[:, t]).chunk(3, 1), of_state(h).chunk(3, 1)
+                z = torch.sigmoid(z + hz)
+                h = (1 - z) * torch.tanh(n + torch.sigmoid(r + hr) * hn) + z * h
+                steps.insert(len(steps) * (1 - way), h)
+            sides.append(torch.stack(steps, 1))
+        return self.last(F.silu(torch.cat(sides, 2)))
+
+
+class Gated(nn.Module):
+    """Dilated convolutions of a wave, each with a filter and a gate, and what they skip added up."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.first = nn.Conv1d(4, width, 3, padding=1)
+        self.both = nn.ModuleList(nn.Conv1d(width, 2 * width, 3, padding=2**n, dilation=2**n) for n in range(3))
+        self.after = nn.ModuleList(nn.Conv1d(width, 2 * width, 1) for _ in range(3))
+        self.last = nn.Conv1d(width, 5, 1)
+
+    def forward(self, x):
+        x, total = self.first(x), 0
+        for both, after in zip(self.both, self.after):
+            values, gate = both(x).chunk(2, 1)
+            more, skip = after(torch.tanh(values) * torch.sigmoid(gate)).chunk(2, 1)
+            x, total = x + more, total + skip
+        return self.last(F.selu(total))
+
+
 def fitted(model, inputs):
     """A model whose norms fit random images, so that its values neither grow nor die."""
     model.train()
@@ -163,6 +204,8 @@ def networks():
         "lstm": (Lstm, (1, 6, 20)),
         "mixer": (Mixer, (1, 3, 48, 48)),
         "depth": (Depth, (1, 3, 40, 56)),
+        "gru": (Gru, (1, 5, 18)),
+        "gated": (Gated, (1, 4, 60)),
     }
 
 

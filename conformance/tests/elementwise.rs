@@ -9,6 +9,7 @@ use halite_conformance::suites::kernels;
 use halite_hal::{Deadline, Device, Options};
 use halite_ops::{DType, Operation, expression::Function};
 use halite_shaders::{Plan, Tuning, rank};
+use halite_targets::{Capabilities, Target};
 use halite_testing::{
     drivers::{opener, registry},
     library::data::Inputs,
@@ -41,6 +42,16 @@ fn call(function: Function, dtype: DType) -> Option<Operation> {
     let name = function.name();
     match (function, function.arity()) {
         (Function::Cast, _) => None,
+        // Numbers of all magnitudes, below 0 and behind the end.
+        (Function::Lookup, _) => {
+            let inputs = if dtype.is_float() { "i16" } else { dtype.name() };
+            let text = format!(
+                "elementwise:inputs={inputs}[{ELEMENTS}],tables={dtype}[37] i32[61],program=cast:i32 $0; mod %0 70i32; \
+                 sub %1 4i32; lookup:i32 %2 @1; add %3 %2; lookup:{dtype} %4 @0; lookup:{dtype} %0 @0 \
+                 -> %5:{dtype} %6:{dtype}"
+            );
+            Some(Operation::parse(&text).expect("every type has tables"))
+        }
         (Function::Select, _) => {
             operation(&[DType::U8, dtype, dtype], &format!("cast:bool $0; select %0 $1 $2 -> %1:{dtype}"))
         }
@@ -59,10 +70,9 @@ fn call(function: Function, dtype: DType) -> Option<Operation> {
     }
 }
 
-/// The plan that would be used on the device.
-fn plan(device: &Arc<dyn Device>, operation: &Operation) -> Plan {
-    let target = capabilities(device.info()).unwrap();
-    let ranked = rank(operation, &target, Tuning::shipped());
+/// The plan that would be used on a target.
+fn plan(target: &Capabilities, operation: &Operation) -> Plan {
+    let ranked = rank(operation, target, Tuning::shipped());
     ranked.iter().find_map(|candidate| candidate.plan()).expect("it has a kernel for every device").clone()
 }
 
@@ -71,10 +81,15 @@ fn soon() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }
 
-/// What is wrong with any of the operations.
+/// What is wrong with any of the operations, planned for the device.
 fn failures(device: &Arc<dyn Device>, operations: &[Operation]) -> Vec<String> {
+    failures_as(&capabilities(device.info()).unwrap(), device, operations)
+}
+
+/// What is wrong with any of the operations, planned for a target.
+fn failures_as(target: &Capabilities, device: &Arc<dyn Device>, operations: &[Operation]) -> Vec<String> {
     let tried = |operation: &Operation| {
-        let told = kernels::trial(device, operation, &plan(device, operation), Inputs::Plain, 1, soon());
+        let told = kernels::trial(device, operation, &plan(target, operation), Inputs::Plain, 1, soon());
         told.err().map(|stop| format!("{operation}: {stop:?}"))
     };
     operations.iter().filter_map(tried).collect()
@@ -119,5 +134,18 @@ fn conversions_between_all_types_agree_with_the_host() {
         }
     }
     let failures = failures(&device, &conversions);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Devices that bind 4 storage buffers compute them in several steps.
+#[test]
+fn look_ups_in_several_tables_are_taken_apart() {
+    let Some(device) = vulkan() else { return };
+    let weakest = Capabilities::of(Target::parse("vp-vulkan_1_1-unknown").unwrap());
+    let looks_up =
+        |operation: &Operation| matches!(operation, Operation::Elementwise(op) if !op.tables.is_empty());
+    let samples: Vec<Operation> = Operation::samples("elementwise").into_iter().filter(looks_up).collect();
+    assert!(samples.iter().any(|operation| plan(&weakest, operation).steps.len() > 1));
+    let failures = failures_as(&weakest, &device, &samples);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

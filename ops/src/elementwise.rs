@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    expression::{self, Expression, Scalar},
+    expression::{self, Expression, Scalar, Type},
     moves::{coordinates, numbers},
     strides::{Strides, broadcast_strides},
 };
@@ -15,12 +15,16 @@ use crate::{
 /// Most tensors: descriptors of one kind that devices have in practice, if not by Vulkan's word (which is 4).
 const MOST_TENSORS: usize = 16;
 
+/// Most entries of a table: their numbers fit where kernels count elements.
+pub const MOST_ENTRIES: u64 = 1 << 24;
+
 /// Most dimensions of a tensor.
 pub const MOST_DIMS: usize = 16;
 
 /// Applies an expression to the elements of tensors. Dimensions broadcast by NumPy's rules; every output has the dimensions
 /// that the inputs are broadcast to. As text: `elementwise:inputs=f32[2x3] f32[3],program=add $0 $1 -> %0:f32`. Inputs may be parts
-/// of larger tensors, or their elements in another order.
+/// of larger tensors, or their elements in another order. Tables come behind the inputs, and their entries are read by numbers that
+/// the program computes: `tables=i8[256],program=cast:i32 $0; lookup:i8 %0 @0 -> %1:i8`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Elementwise {
@@ -28,6 +32,9 @@ pub struct Elementwise {
     pub inputs: Shapes,
     /// What is computed of their elements.
     pub program: Expression,
+    /// Types and dimensions of the tables that the program looks values up in.
+    #[serde(default, skip_serializing_if = "Shapes::is_empty")]
+    pub tables: Shapes,
     /// Where the inputs lie that are not dense, by growing numbers of inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strided: Vec<Strides>,
@@ -37,6 +44,13 @@ pub struct Elementwise {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shapes(pub Vec<(DType, Vec<Size>)>);
+
+impl Shapes {
+    /// Whether there are no tensors.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl fmt::Display for Shapes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +101,13 @@ impl Elementwise {
     ) -> Self {
         let sizes = |dims: Vec<N>| dims.into_iter().map(Into::into).collect();
         let inputs = inputs.into_iter().map(|(dtype, dims)| (dtype, sizes(dims))).collect();
-        Elementwise { inputs: Shapes(inputs), program, strided: Vec::new() }
+        Elementwise { inputs: Shapes(inputs), program, tables: Shapes::default(), strided: Vec::new() }
+    }
+
+    /// The same with tables.
+    #[must_use]
+    pub fn with_tables(self, tables: Vec<(DType, Vec<Size>)>) -> Self {
+        Elementwise { tables: Shapes(tables), ..self }
     }
 
     /// Types of the inputs.
@@ -121,9 +141,33 @@ impl Elementwise {
     }
 }
 
+impl Elementwise {
+    /// Checks that look-ups are in tables that are there, have entries, and are of their type.
+    fn check_tables(&self) -> Result<(), String> {
+        for (table, (dtype, dims)) in self.tables.0.iter().enumerate() {
+            let entries: Size = dims.iter().product();
+            if !entries.is_constant() || entries == 0 || entries > MOST_ENTRIES {
+                return Err(format!(
+                    "@{table} has {entries} entries of {dtype}; tables have 1 to {MOST_ENTRIES}"
+                ));
+            }
+        }
+        for (table, ty) in self.program.lookups() {
+            let (dtype, _) =
+                self.tables.0.get(table).ok_or_else(|| {
+                    format!("@{table} is not there; there are {} tables", self.tables.0.len())
+                })?;
+            if Type::Of(*dtype).computed() != ty.computed() {
+                return Err(format!("@{table} has entries of {dtype}, which are not looked up as {ty}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Op for Elementwise {
     fn check(&self) -> Result<(), String> {
-        let tensors = self.inputs.0.len() + self.program.outputs.len();
+        let tensors = self.inputs.0.len() + self.tables.0.len() + self.program.outputs.len();
         if self.inputs.0.is_empty() || tensors > MOST_TENSORS {
             return Err(format!(
                 "{tensors} tensors; there is at least one input, and at most {MOST_TENSORS} in all"
@@ -141,6 +185,7 @@ impl Op for Elementwise {
             let (_, dims) = input.ok_or_else(|| format!("there is no input {}", strides.input))?;
             strides.check(dims)?;
         }
+        self.check_tables()?;
         self.program.types(&self.dtypes()).map(|_| ())
     }
 
@@ -150,7 +195,9 @@ impl Op for Elementwise {
             Some(strides) => vec![strides.source],
             None => dims.clone(),
         };
-        inputs.map(|(input, (dtype, own))| TensorDesc::new("in", *dtype, dims(input, own))).collect()
+        let inputs = inputs.map(|(input, (dtype, own))| TensorDesc::new("in", *dtype, dims(input, own)));
+        let tables = self.tables.0.iter();
+        inputs.chain(tables.map(|(dtype, dims)| TensorDesc::new("table", *dtype, dims.clone()))).collect()
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -160,7 +207,7 @@ impl Op for Elementwise {
 
     /// The widest element: what the speed depends on.
     fn types(&mut self) -> Vec<&mut DType> {
-        let inputs = self.inputs.0.iter_mut().map(|(dtype, _)| dtype);
+        let inputs = self.inputs.0.iter_mut().chain(&mut self.tables.0).map(|(dtype, _)| dtype);
         inputs.chain(self.program.outputs.iter_mut().map(|output| &mut output.dtype)).collect()
     }
 
@@ -180,22 +227,21 @@ impl Op for Elementwise {
             (0..self.inputs.0.len()).map(|input| self.walk(input)).map(exact).collect();
         let elements = dims.iter().product::<u64>() as usize;
         let outputs = &self.program.outputs;
+        let entry = |table: usize, number: i128| {
+            let (dtype, values) = (self.tables.0[table].0, &inputs[self.inputs.0.len() + table]);
+            let last = values.len() - 1;
+            element(values, dtype, usize::try_from(number).map_or(last, |number| number.min(last)))
+        };
         let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(elements); outputs.len()];
         for place in 0..elements {
             let at = coordinates(place as u64, &dims);
             let of = |(values, (dtype, walk)): (&Values, (DType, &(Vec<i64>, i64)))| {
                 let steps = at.iter().zip(&walk.0).map(|(at, stride)| *at as i64 * stride);
-                let index = (walk.1 + steps.sum::<i64>()) as usize;
-                if dtype.is_float() {
-                    // Kernels have it so, whatever is in memory.
-                    Scalar::Float(DType::F32.round(values.float(index)))
-                } else {
-                    Scalar::Int(values.int(index), dtype)
-                }
+                element(values, dtype, (walk.1 + steps.sum::<i64>()) as usize)
             };
             let tensors = self.dtypes().into_iter().zip(&walks);
             let elements: Vec<Scalar> = inputs.iter().zip(tensors).map(of).collect();
-            let nodes = expression::evaluate(&self.program, &elements);
+            let nodes = expression::evaluate(&self.program, &elements, &entry);
             for (result, output) in results.iter_mut().zip(outputs) {
                 result.push(expression::value(output.value, &elements, &nodes));
             }
@@ -205,7 +251,18 @@ impl Op for Elementwise {
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
-        expression::tolerance(&self.program, magnitudes)
+        let (inputs, tables) = magnitudes.split_at(self.inputs.0.len());
+        expression::tolerance(&self.program, inputs, tables)
+    }
+}
+
+/// An element as programs compute with it.
+fn element(values: &Values, dtype: DType, index: usize) -> Scalar {
+    if dtype.is_float() {
+        // Kernels have it so, whatever is in memory.
+        Scalar::Float(DType::F32.round(values.float(index)))
+    } else {
+        Scalar::Int(values.int(index), dtype)
     }
 }
 

@@ -4,7 +4,7 @@ use halite_sizes::Size;
 
 use crate::{
     DType, Op, Samples, Values,
-    elementwise::Elementwise,
+    elementwise::{Elementwise, Shapes},
     expression::{self, Function},
     strides::Strides,
 };
@@ -295,13 +295,50 @@ const STRIDED: &[(&str, &str, &[Lies])] = &[
     ("f64[2x3x5x7]", "neg $0 -> %0:f64", &[(0, 210, 0, &[7, 70, 14, 1])]),
 ];
 
+/// (inputs, tables, program): entries of each size, numbers beyond both ends, several tables, one that two look-ups read.
+const LOOKED_UP: &[(&str, &str, &str)] = &[
+    (
+        "i8[5x13]",
+        "i8[256]",
+        "cast:i32 $0; add %0 128i32; lookup:i8 %1 @0; cast:i32 %2; mul %3 3i32 -> %4:i32",
+    ),
+    (
+        "i16[3x64]",
+        "i16[513]",
+        "cast:i32 $0; add %0 32768i32; shr %1 7i32; add %2 1i32; lookup:i16 %2 @0; lookup:i16 %3 @0; \
+         cast:i32 %4; cast:i32 %5; sub %7 %6; and %0 127i32; mul %8 %9; shl %6 7i32; add %11 %10 -> %12:i32",
+    ),
+    ("i32[1031]", "f32[7]", "mod $0 11i32; sub %0 2i32; lookup:f32 %1 @0 -> %2:f32"),
+    (
+        "i32[6x20] f16[20]",
+        "f16[9] i64[5] u8[3]",
+        "mod $0 13i32; sub %0 2i32; lookup:f16 %1 @0; lookup:i64 %1 @1; lookup:u8 %1 @2; add %2 $1 \
+         -> %5:f16 %3:i64 %4:u8",
+    ),
+    (
+        "u8[4x1] u8[8]",
+        "bf16[2x16] f64[33]",
+        "add $0 $1; cast:i32 %0; lookup:bf16 %1 @0; lookup:f64 %1 @1; max %2 %3 -> %4:f32",
+    ),
+    (
+        "i32[35]",
+        "u32[1] u64[40]",
+        "mod $0 41i32; lookup:u32 %0 @0; cast:u64 %1; lookup:u64 %0 @1; add %2 %3 -> %4:u64",
+    ),
+];
+
 /// Operations that together go every way through the code.
 fn samples() -> Vec<Elementwise> {
     let sample = |inputs: &str, program: &str| Elementwise {
         inputs: inputs.parse().expect("written here, and read by every test"),
         program: program.parse().expect("written here, and read by every test"),
+        tables: Shapes::default(),
         strided: Vec::new(),
     };
+    let looked_up = LOOKED_UP.iter().map(|(inputs, tables, program)| Elementwise {
+        tables: tables.parse().expect("written here, and read by every test"),
+        ..sample(inputs, program)
+    });
     let strided = STRIDED.iter().map(|(inputs, program, strided)| {
         let strides = |(input, source, offset, strides): &(usize, u64, u64, &[i64])| Strides {
             input: *input,
@@ -312,7 +349,11 @@ fn samples() -> Vec<Elementwise> {
         Elementwise { strided: strided.iter().map(strides).collect(), ..sample(inputs, program) }
     });
     let float = FLOAT.iter().map(|name| sample("f32[1030]", &format!("{name} $0 -> %0:f32")));
-    float.chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program))).chain(strided).collect()
+    float
+        .chain(SAMPLES.iter().map(|(inputs, program)| sample(inputs, program)))
+        .chain(strided)
+        .chain(looked_up)
+        .collect()
 }
 
 impl Samples for Elementwise {
@@ -321,7 +362,7 @@ impl Samples for Elementwise {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        let dtype = &self.inputs.0[index].0;
+        let dtype = &Op::inputs(self)[index].dtype;
         let count = Op::inputs(self)[index].elements().exact_usize();
         if !dtype.is_float() {
             // Of all magnitudes.

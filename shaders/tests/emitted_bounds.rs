@@ -243,6 +243,23 @@ fn check(operation: &Operation) {
 }
 
 #[test]
+fn nothing_outside_of_tables_is_touched() {
+    for dtype in ["u8", "bf16", "i32", "i64", "i16", "u64", "f64"] {
+        for (entries, other) in [(1, 2), (3, 5), (4, 1), (40, 129)] {
+            for count in [1, 4, 5, 21] {
+                // Numbers from below 0 to behind the end, and of all magnitudes.
+                let text = format!(
+                    "elementwise:inputs=i32[{count}],tables={dtype}[{entries}] {dtype}[{other}],program=\
+                     sub $0 9i32; lookup:{dtype} %0 @0; mul $0 -50000000i32; lookup:{dtype} %2 @1; \
+                     lookup:{dtype} 7i32 @0 -> %1:{dtype} %3:{dtype} %4:{dtype}"
+                );
+                check(&Operation::parse(&text).unwrap_or_else(|e| panic!("{text}: {e}")));
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_outside_of_tensors_is_touched() {
     for dtype in ["u8", "bf16", "i32", "i64", "i16", "u64", "f64"] {
         for inner in [1, 2, 3, 4, 5, 8, 12, 16, 20] {

@@ -37,10 +37,21 @@ impl Builder {
         element: impl Into<ElementType>,
         compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
     ) -> Result<TensorId> {
+        self.map_with(ids, &[], element, |program, operands, _| compute(program, operands))
+    }
+
+    /// The same with tables that the program looks values up in. `compute` is given an operand for each of them too.
+    pub fn map_with(
+        &mut self,
+        ids: &[TensorId],
+        tables: &[TensorId],
+        element: impl Into<ElementType>,
+        compute: impl FnOnce(&mut Expression, &[Operand], &[Operand]) -> Operand,
+    ) -> Result<TensorId> {
         let mut compute = Some(compute);
-        self.map_once(ids, element.into(), &mut |program, operands| {
+        self.map_once(ids, tables, element.into(), &mut |program, operands, tables| {
             let compute = compute.take().expect("it is called once");
-            compute(program, operands)
+            compute(program, operands, tables)
         })
     }
 
@@ -48,8 +59,9 @@ impl Builder {
     fn map_once(
         &mut self,
         ids: &[TensorId],
+        tables: &[TensorId],
         element: ElementType,
-        compute: &mut dyn FnMut(&mut Expression, &[Operand]) -> Operand,
+        compute: &mut dyn FnMut(&mut Expression, &[Operand], &[Operand]) -> Operand,
     ) -> Result<TensorId> {
         let aligned = self.aligned(ids)?;
         let ids = &aligned[..];
@@ -63,12 +75,14 @@ impl Builder {
                 ElementType::Of(_) => input,
             });
         }
-        let value = compute(&mut program, &operands);
+        let table_operands: Vec<Operand> = (0..tables.len()).map(Operand::Table).collect();
+        let value = compute(&mut program, &operands, &table_operands);
         program.store(value, element.storage());
-        let inputs: Vec<_> =
-            ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect();
-        let operation = Operation::Elementwise(Elementwise::new(inputs, program));
-        self.kernel1(operation, ids, element, &dims)
+        let shapes = |ids: &[TensorId]| -> Vec<(DType, Vec<Size>)> {
+            ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect()
+        };
+        let operation = Elementwise::new(shapes(ids), program).with_tables(shapes(tables));
+        self.kernel1(Operation::Elementwise(operation), &[ids, tables].concat(), element, &dims)
     }
 
     /// Tensors that are broadcast, with dimensions repeated that may have one element by what data decide.

@@ -180,6 +180,7 @@ fn elementwise(op: &Elementwise, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
     let is_whole = |ty: &Type| match ty {
         Type::Bool => true,
         Type::Of(dtype) => !dtype.is_float(),
+        Type::Table => false,
     };
     let [output] = &op.program.outputs[..] else { return None };
     if !types.iter().all(is_whole)
@@ -229,7 +230,7 @@ fn operand_of(operand: Operand, element: &dyn Fn(usize) -> Option<Size>, nodes: 
         Operand::Node(node) => nodes.get(node).copied(),
         Operand::Constant(Scalar::Int(value, _)) => Some(value.into()),
         Operand::Constant(Scalar::Bool(value)) => Some(i64::from(value).into()),
-        Operand::Constant(Scalar::Float(_)) => None,
+        Operand::Constant(Scalar::Float(_)) | Operand::Table(_) => None,
     }
 }
 

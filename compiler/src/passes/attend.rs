@@ -125,7 +125,7 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Te
     };
     let reader = Reader::new(elementwise, &node.inputs);
     let whole = chain.graph.tensor(masked).count();
-    (0..node.inputs.len()).find_map(|input| {
+    (0..reader.inputs.len()).find_map(|input| {
         let (id, _, dims) = &reader.inputs[input];
         let (first, operation) = chain.only_maker(*id)?;
         let product = product(operation).filter(|_| dims.iter().product::<Size>() == whole)?;
@@ -257,6 +257,9 @@ type Masked = (Option<(Added, Vec<Size>, Vec<Size>)>, Mask, bool);
 fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: DType) -> Option<Masked> {
     let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
     let (made, value, inputs) = part(&program, operand);
+    if made.lookups().next().is_some() {
+        return None;
+    }
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
     if let (Operand::Input(0), [(id, _, own)]) = (value, &inputs[..])
         && let Some(known) = known(graph, *id, own, sizes)

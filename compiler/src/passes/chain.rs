@@ -96,10 +96,8 @@ impl Chain<'_> {
     /// The factor and the input of a node that only scales, which computes a tensor.
     pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
         let node = self.producer(id)?;
-        let NodeOp::Operation(Operation::Elementwise(Elementwise { inputs, program, strided })) = &node.op
-        else {
-            return None;
-        };
+        let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
+        let Elementwise { inputs, program, tables: _, strided } = elementwise;
         let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])
         else {
             return None;

@@ -170,6 +170,10 @@ impl State<'_> {
                 }
             });
         }
+        for table in &node.inputs[inputs.len()..] {
+            self.last(*table, &node.location);
+            inputs.push(*table);
+        }
         Some((Operation::Elementwise(changed), inputs))
     }
 

@@ -7,15 +7,12 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    merge::{Reader, reseen},
+    merge::{Reader, are_short, reseen},
 };
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
-
-/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
-const MOST_NODES: usize = 96;
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let mut nodes: Vec<Option<Node>> = region.nodes.drain(..).map(Some).collect();
@@ -56,12 +53,16 @@ fn grow(
     let elementwise = elementwise(node)?;
     let reader = Reader::new(elementwise, &node.inputs);
     let dims = elementwise_dims(elementwise)?;
-    (0..node.inputs.len()).find_map(|input| {
+    (0..reader.inputs.len()).find_map(|input| {
         let (producer, gone) = producer(node.inputs[input], nodes, producers, uses)?;
         let from = elementwise_of(&nodes[producer])?;
         let seen = &reader.inputs[input].2;
         let made = elementwise_dims(from)?;
         let whole = made.iter().product::<Size>() == dims.iter().product::<Size>();
+        // Before anything is put together: chains have as many tries as nodes.
+        if !are_short(&[elementwise, from]) {
+            return None;
+        }
         if !whole || from.program.outputs.len() != 1 || reader.input_of(node.inputs[input]).is_none() {
             return None;
         }
@@ -70,9 +71,6 @@ fn grow(
             own.2 = reseen(&own.2, &made, seen)?;
         }
         let merged = reader.absorb(input, &producer)?;
-        if merged.program.nodes.len() > MOST_NODES {
-            return None;
-        }
         let (operation, inputs) = merged.into_operation();
         let count = elementwise_dims(&operation).map(|dims| dims.iter().product::<Size>());
         let operation = Operation::Elementwise(operation);

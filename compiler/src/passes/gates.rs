@@ -38,6 +38,9 @@ fn found(region: &Region, uses: &Uses, node: &Node) -> Option<(BlockMatMul, Vec<
     if uses.count(*left) != 1 || uses.count(*right) != 1 {
         return None;
     }
+    if !elementwise.tables.is_empty() {
+        return None;
+    }
     let mut reader = Reader::new(elementwise, &node.inputs);
     let (input, function) = gate(&mut reader)?;
     let [gate, gated] = if input == 0 { [*left, *right] } else { [*right, *left] };

@@ -23,7 +23,8 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, _: &mut Uses, watch: W
 /// Replaces inputs of one known element by constants, as long as one input stays and the results keep their dimensions.
 fn inline(graph: &Graph, node: &mut Node) {
     let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return };
-    let scalars: Vec<Option<Scalar>> = node.inputs.iter().map(|id| scalar(graph, *id)).collect();
+    let (read, tables) = node.inputs.split_at(elementwise.inputs.0.len());
+    let scalars: Vec<Option<Scalar>> = read.iter().map(|id| scalar(graph, *id)).collect();
     if scalars.iter().all(Option::is_none) || scalars.iter().all(Option::is_some) {
         return;
     }
@@ -38,12 +39,13 @@ fn inline(graph: &Graph, node: &mut Node) {
     let inputs: Vec<_> = kept.iter().map(|i| elementwise.inputs.0[*i].clone()).collect();
     let mut program = elementwise.program.clone();
     substitute(&mut program, &now);
-    let new = Operation::Elementwise(Elementwise::new(inputs, program));
+    let new = Elementwise::new(inputs, program).with_tables(elementwise.tables.0.clone());
+    let new = Operation::Elementwise(new);
     let count = |operation: &Operation| operation.outputs().first().map(halite_ops::TensorDesc::elements);
     if crate::backend::check(&new).is_err() || count(&new) != Some(graph.tensor(node.outputs[0]).count()) {
         return;
     }
-    node.inputs = kept.iter().map(|i| node.inputs[*i]).collect();
+    node.inputs = kept.iter().map(|i| read[*i]).chain(tables.iter().copied()).collect();
     node.op = NodeOp::Operation(new);
 }
 

@@ -9,6 +9,24 @@ use halite_sizes::Size;
 
 use crate::graph::TensorId;
 
+/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
+const MOST_NODES: usize = 192;
+/// The same where floats are computed: functions of them may take dozens of instructions.
+const MOST_WITH_FLOATS: usize = 96;
+
+/// Whether expressions are so short together that drivers compile them as one soon.
+pub(super) fn are_short(parts: &[&Elementwise]) -> bool {
+    let nodes: usize = parts.iter().map(|part| part.program.nodes.len()).sum();
+    nodes <= MOST_WITH_FLOATS || nodes <= MOST_NODES && !parts.iter().any(|part| has_floats(part))
+}
+
+fn has_floats(elementwise: &Elementwise) -> bool {
+    let tensors = elementwise.inputs.0.iter().chain(&elementwise.tables.0).map(|(dtype, _)| *dtype);
+    let made = |node: &Node| node.function == Function::Dequantize || node.to.is_some_and(Type::is_float);
+    let mut all = tensors.chain(elementwise.program.outputs.iter().map(|output| output.dtype));
+    all.any(DType::is_float) || elementwise.program.nodes.iter().any(made)
+}
+
 /// An elementwise operation with what it reads.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
@@ -16,21 +34,28 @@ pub(super) struct Reader {
     pub inputs: Vec<(TensorId, DType, Vec<Size>)>,
     /// What is computed.
     pub program: Expression,
+    /// Tensor, type and dimensions of each table.
+    pub tables: Vec<(TensorId, DType, Vec<Size>)>,
 }
 
 impl Reader {
     /// The operation of a node.
     pub fn new(elementwise: &Elementwise, ids: &[TensorId]) -> Self {
-        let each = ids.iter().zip(&elementwise.inputs.0);
-        let inputs = each.map(|(id, (dtype, dims))| (*id, *dtype, dims.clone())).collect();
-        Reader { inputs, program: elementwise.program.clone() }
+        let tensors = elementwise.inputs.0.iter().chain(&elementwise.tables.0);
+        let each = ids.iter().zip(tensors).map(|(id, (dtype, dims))| (*id, *dtype, dims.clone()));
+        let mut inputs: Vec<_> = each.collect();
+        let tables = inputs.split_off(elementwise.inputs.0.len());
+        Reader { inputs, program: elementwise.program.clone(), tables }
     }
 
     /// The operation, and the tensors that it reads.
     pub fn into_operation(self) -> (Elementwise, Vec<TensorId>) {
-        let ids = self.inputs.iter().map(|(id, _, _)| *id).collect();
-        let inputs: Vec<_> = self.inputs.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect();
-        (Elementwise::new(inputs, self.program), ids)
+        let ids = self.inputs.iter().chain(&self.tables).map(|(id, _, _)| *id).collect();
+        let shapes = |tensors: Vec<(TensorId, DType, Vec<Size>)>| -> Vec<(DType, Vec<Size>)> {
+            tensors.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect()
+        };
+        let made = Elementwise::new(shapes(self.inputs), self.program).with_tables(shapes(self.tables));
+        (made, ids)
     }
 
     /// The one input with a tensor, when it is one only.
@@ -76,17 +101,23 @@ impl Reader {
     /// Puts the expression that computes an input in its place; `producer` has one output and the input's dimensions.
     /// `None` when types forbid it.
     pub fn absorb(&self, input: usize, producer: &Reader) -> Option<Reader> {
-        let mut merged = Reader { inputs: self.inputs.clone(), program: Expression::default() };
+        let mut merged = Reader { program: Expression::default(), ..self.clone() };
         merged.inputs.remove(input);
         let of_producer: Vec<usize> = producer.inputs.iter().map(|own| merged.input(own)).collect();
-        let offset = append(&mut merged.program, &producer.program, &|i| Operand::Input(of_producer[i]));
+        let tables: Vec<usize> = producer.tables.iter().map(|own| merged.table(own)).collect();
+        let of_producer = |operand| match operand {
+            Operand::Input(i) => Operand::Input(of_producer[i]),
+            Operand::Table(i) => Operand::Table(tables[i]),
+            other => other,
+        };
+        let offset = append(&mut merged.program, &producer.program, &of_producer);
         let output = producer.program.outputs.first()?;
-        let value = shift(output.value, offset, &|i| Operand::Input(of_producer[i]));
+        let value = shift(output.value, offset, &of_producer);
         let value = merged.stored(value, producer, output)?;
-        let own = |i: usize| match i.cmp(&input) {
-            std::cmp::Ordering::Less => Operand::Input(i),
-            std::cmp::Ordering::Equal => value,
-            std::cmp::Ordering::Greater => Operand::Input(i - 1),
+        let own = |operand| match operand {
+            Operand::Input(i) if i == input => value,
+            Operand::Input(i) if i > input => Operand::Input(i - 1),
+            other => other,
         };
         let offset = append(&mut merged.program, &self.program, &own);
         for output in &self.program.outputs {
@@ -104,6 +135,14 @@ impl Reader {
         })
     }
 
+    /// Index of a table, which is added when it is not there.
+    fn table(&mut self, wanted: &(TensorId, DType, Vec<Size>)) -> usize {
+        self.tables.iter().position(|own| own == wanted).unwrap_or_else(|| {
+            self.tables.push(wanted.clone());
+            self.tables.len() - 1
+        })
+    }
+
     /// What a reader of the producer's output would have got: bytes where booleans are stored.
     fn stored(
         &mut self,
@@ -118,7 +157,7 @@ impl Reader {
                 Some(self.program.cast(Type::Of(output.dtype), value))
             }
             Operand::Node(_) | Operand::Input(_) => Some(value),
-            Operand::Constant(_) => None,
+            Operand::Constant(_) | Operand::Table(_) => None,
         }
     }
 }
@@ -127,19 +166,19 @@ fn renamed(operand: Operand, now: &[Operand]) -> Operand {
     if let Operand::Node(i) = operand { now[i] } else { operand }
 }
 
-fn shift(operand: Operand, offset: usize, input: &dyn Fn(usize) -> Operand) -> Operand {
+fn shift(operand: Operand, offset: usize, tensor: &dyn Fn(Operand) -> Operand) -> Operand {
     match operand {
         Operand::Node(i) => Operand::Node(i + offset),
-        Operand::Input(i) => input(i),
+        Operand::Input(_) | Operand::Table(_) => tensor(operand),
         constant => constant,
     }
 }
 
 /// Appends the nodes of an expression; where its first node is now.
-fn append(to: &mut Expression, from: &Expression, input: &dyn Fn(usize) -> Operand) -> usize {
+fn append(to: &mut Expression, from: &Expression, tensor: &dyn Fn(Operand) -> Operand) -> usize {
     let offset = to.nodes.len();
     for node in &from.nodes {
-        let operands = node.operands.iter().map(|o| shift(*o, offset, input)).collect();
+        let operands = node.operands.iter().map(|o| shift(*o, offset, tensor)).collect();
         to.push(Node { operands, ..node.clone() });
     }
     offset
@@ -191,18 +230,54 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_more_work_than_integers() {
+        let chain = |dtype: DType, length: usize| {
+            let mut program = Expression::default();
+            let mut value = Operand::Input(0);
+            for _ in 0..length {
+                value = program.call(Function::Abs, &[value]);
+            }
+            program.store(value, dtype);
+            let half = Elementwise::new([(dtype, vec![4])], program);
+            are_short(&[&half, &half])
+        };
+        assert!(chain(DType::F32, 48) && !chain(DType::F32, 49) && !chain(DType::F16, 49));
+        assert!(chain(DType::I32, 96) && !chain(DType::I32, 97));
+        let text = "dequantize $0 0.5 1i8; quantize:i8 %0 0.5 1i8 -> %1:i8";
+        assert!(has_floats(&Elementwise::new([(DType::I8, vec![4])], text.parse().unwrap())));
+    }
+
+    #[test]
     fn expressions_are_put_into_others() {
         let id = |n| TensorId(n);
         let f32s = |n: u32| (id(n), DType::F32, vec![4.into()]);
-        let producer =
-            Reader { inputs: vec![f32s(0), f32s(1)], program: "gt $0 $1 -> %0:u8".parse().unwrap() };
+        let i8s = |n: u32| (id(n), DType::I8, vec![256.into()]);
+        let producer = Reader {
+            inputs: vec![f32s(0), f32s(1)],
+            program: "gt $0 $1 -> %0:u8".parse().unwrap(),
+            tables: Vec::new(),
+        };
         let consumer = Reader {
             inputs: vec![f32s(1), (id(2), DType::U8, vec![4.into()])],
             program: "cast:bool $1; select %0 $0 0.5 -> %1:f32".parse().unwrap(),
+            tables: Vec::new(),
         };
         let merged = consumer.absorb(1, &producer).unwrap();
         assert_eq!(merged.inputs, [f32s(1), f32s(0)]);
         let text = "gt $1 $0; cast:u8 %0; cast:bool %1; select %2 $0 0.5 -> %3:f32";
+        assert_eq!(merged.program.to_string(), text);
+        let looked_up = |tables: &[u32], program: &str| Reader {
+            inputs: vec![(id(5), DType::I32, vec![4.into()])],
+            program: program.parse().unwrap(),
+            tables: tables.iter().map(|n| i8s(*n)).collect(),
+        };
+        let consumer = looked_up(&[7, 8], "lookup:i8 $0 @0; lookup:i8 $0 @1; add %0 %1 -> %2:i8");
+        let producer =
+            looked_up(&[8, 9], "lookup:i8 $0 @1; lookup:i8 $0 @0; add %0 %1; cast:i32 %2 -> %3:i32");
+        let merged = consumer.absorb(0, &producer).unwrap();
+        assert_eq!(merged.tables, [i8s(7), i8s(8), i8s(9)]);
+        let text = "lookup:i8 $0 @2; lookup:i8 $0 @1; add %0 %1; cast:i32 %2; \
+                    lookup:i8 %3 @0; lookup:i8 %3 @1; add %4 %5 -> %6:i8";
         assert_eq!(merged.program.to_string(), text);
     }
 }

@@ -19,6 +19,7 @@ mod gates;
 mod inline;
 mod joined;
 mod linear;
+mod lookups;
 mod merge;
 mod moves;
 mod norm_lines;
@@ -128,9 +129,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(joined::run),
     },
     Pass {
+        name: "look-ups",
+        summary: "makes elementwise operations of picking single elements of small tables beside such operations",
+        needs: &["channels-first", "fixed-indices"],
+        run: Run::Regions(lookups::run),
+    },
+    Pass {
         name: "fuse-elementwise",
         summary: "joins elementwise operations into one",
-        needs: &["clean", "plain-batch-norm", "inline-scalars", "joined-parts"],
+        needs: &["clean", "plain-batch-norm", "inline-scalars", "joined-parts", "look-ups"],
         run: Run::Regions(fuse::run),
     },
     Pass {

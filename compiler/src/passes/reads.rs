@@ -43,6 +43,8 @@ struct Walks {
     sizes: Vec<Size>,
     inputs: Vec<Walk>,
     program: Expression,
+    /// Tensor, type and dimensions of each table.
+    tables: Vec<(TensorId, DType, Vec<Size>)>,
 }
 
 /// How an input is read.
@@ -58,13 +60,16 @@ struct Walk {
 impl Walks {
     fn of(elementwise: &Elementwise, ids: &[TensorId]) -> Walks {
         let sizes = elementwise.dims();
+        let (ids, tables) = ids.split_at(elementwise.inputs.0.len());
+        let tables = tables.iter().zip(&elementwise.tables.0);
+        let tables = tables.map(|(id, (dtype, dims))| (*id, *dtype, dims.clone())).collect();
         let sources = Operation::Elementwise(elementwise.clone()).inputs();
         let inputs = ids.iter().zip(sources).enumerate().map(|(input, (tensor, desc))| {
             let (strides, offset) = elementwise.walk(input);
             let seen = Strided { tensor: *tensor, offset, sizes: sizes.clone(), strides };
             Walk { dtype: desc.dtype, source: desc.elements(), seen }
         });
-        Walks { inputs: inputs.collect(), sizes, program: elementwise.program.clone() }
+        Walks { inputs: inputs.collect(), sizes, program: elementwise.program.clone(), tables }
     }
 
     /// Takes a dimension of the results apart.
@@ -113,7 +118,7 @@ impl Walks {
                 };
                 inputs.push(Walk { seen, ..walk.clone() });
             }
-            let made = Walks { sizes: order.sizes, inputs, program: self.program };
+            let made = Walks { sizes: order.sizes, inputs, ..self };
             let across = (0..made.inputs.len()).any(|input| made.is_across(input));
             return (!across).then_some(made);
         }
@@ -133,8 +138,11 @@ impl Walks {
         let count: Size = self.sizes.iter().product();
         let open = self.sizes.iter().any(|size| !size.is_constant());
         let strides = self.inputs.iter().flat_map(|walk| &walk.seen.strides);
-        let numbers =
-            2 + 3 * self.sizes.len() + self.inputs.len() + strides.filter(|s| !s.is(0.into())).count();
+        let numbers = 2
+            + 3 * self.sizes.len()
+            + self.inputs.len()
+            + self.tables.len()
+            + strides.filter(|s| !s.is(0.into())).count();
         if open && numbers > MOST_NUMBERS {
             return None;
         }
@@ -158,7 +166,9 @@ impl Walks {
             shapes.push((walk.dtype, own));
             ids.push(walk.seen.tensor);
         }
-        let operation = Elementwise { strided, ..Elementwise::new(shapes, self.program) };
+        ids.extend(self.tables.iter().map(|(id, ..)| *id));
+        let tables = self.tables.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect();
+        let operation = Elementwise { strided, ..Elementwise::new(shapes, self.program).with_tables(tables) };
         let fits = operation.dims().iter().product::<Size>() == count
             && node.outputs.iter().all(|id| graph.tensor(*id).count() == count);
         let operation = Operation::Elementwise(operation);
@@ -256,6 +266,8 @@ fn with_source(
         };
         let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
         let mut walks = Walks::of(elementwise, &node.inputs);
+        // A table is read as it lies.
+        (*input < walks.inputs.len()).then_some(())?;
         walks.read_behind(*input, copy, source)?;
         new.push((*place, walks.into_node(graph, &node)?));
     }

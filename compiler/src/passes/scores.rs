@@ -138,7 +138,8 @@ mod tests {
     fn read(program: &str) -> Option<(Form, String)> {
         let input = |n| (TensorId(n), DType::F32, vec![4.into()]);
         let mask = (TensorId(2), DType::U8, vec![4.into()]);
-        let reader = Reader { inputs: vec![input(0), input(1), mask], program: program.parse().unwrap() };
+        let inputs = vec![input(0), input(1), mask];
+        let reader = Reader { inputs, program: program.parse().unwrap(), tables: Vec::new() };
         let (form, program) = form(&reader, 0)?;
         let text = form.added.map(|added| super::super::chain::part(&program, added).0.to_string());
         Some((form, text.unwrap_or_default()))

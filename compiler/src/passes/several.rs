@@ -10,14 +10,11 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses};
+use super::{Result, Uses, merge::are_short};
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
 };
-
-/// Most nodes of an expression that comes about: longer ones take drivers long to compile.
-const MOST_NODES: usize = 96;
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let states = states(graph, region);
@@ -80,7 +77,10 @@ fn together(
     let (from, to) = (elementwise(maker)?, elementwise(reader)?);
     let same =
         from.dims().len() == to.dims().len() && from.dims().iter().zip(to.dims()).all(|(a, b)| a.is(b));
-    let dense = |input: usize| to.strides_of(input).is_none() && to.inputs.0[input].1 == to.dims();
+    // A table is not.
+    let dense = |input: usize| {
+        to.strides_of(input).is_none() && to.inputs.0.get(input).is_some_and(|(_, own)| *own == to.dims())
+    };
     // All that the reader takes from the maker becomes a value at the same place, whichever of its results led here.
     let mut read = (0..reader.inputs.len()).filter(|input| maker.outputs.contains(&reader.inputs[*input]));
     if !same || !read.all(dense) || maker.outputs.iter().any(|id| states.contains(id)) {
@@ -103,7 +103,10 @@ fn together(
 /// Two nodes as one; the first has no result of its own where the second reads it `alone`.
 fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
     let (from, to) = (elementwise(maker)?, elementwise(reader)?);
-    let mut both = Both { inputs: Vec::new(), program: Expression::default() };
+    if !are_short(&[from, to]) {
+        return None;
+    }
+    let mut both = Both { inputs: Vec::new(), tables: Vec::new(), program: Expression::default() };
     let made = both.append(maker, from, None)?;
     let known: HashMap<TensorId, Operand> = maker.outputs.iter().copied().zip(made).collect();
     both.append(reader, to, Some(&known))?;
@@ -116,9 +119,8 @@ fn joined(maker: &Node, reader: &Node, alone: bool) -> Option<Node> {
         false => (both.program.clone(), outputs.collect()),
     };
     let (ids, made) = both.elementwise(program);
-    let fits = made.program.nodes.len() <= MOST_NODES
-        && made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>()
-        && made.check().is_ok();
+    let fits =
+        made.dims().iter().product::<Size>() == from.dims().iter().product::<Size>() && made.check().is_ok();
     let operation = Operation::Elementwise(made);
     if !fits || crate::backend::check(&operation).is_err() {
         return None;
@@ -132,20 +134,24 @@ type Input = (TensorId, halite_ops::DType, Vec<Size>, Option<halite_ops::strides
 /// Two operations in the making of one.
 struct Both {
     inputs: Vec<Input>,
+    /// Tensor, type and dimensions of each table.
+    tables: Vec<(TensorId, halite_ops::DType, Vec<Size>)>,
     program: Expression,
 }
 
 impl Both {
     /// Its inputs, and the operation on them that computes `program`.
     fn elementwise(self, program: Expression) -> (Vec<TensorId>, Elementwise) {
-        let ids = self.inputs.iter().map(|(id, ..)| *id).collect();
+        let ids = self.inputs.iter().map(|(id, ..)| *id);
+        let ids = ids.chain(self.tables.iter().map(|(id, ..)| *id)).collect();
         let strided = self.inputs.iter().enumerate().filter_map(|(input, (.., strides))| {
             let strides = strides.clone()?;
             Some(halite_ops::strides::Strides { input, ..strides })
         });
         let strided = strided.collect();
         let shapes: Vec<_> = self.inputs.into_iter().map(|(_, dtype, dims, _)| (dtype, dims)).collect();
-        (ids, Elementwise { strided, ..Elementwise::new(shapes, program) })
+        let tables = self.tables.into_iter().map(|(_, dtype, dims)| (dtype, dims)).collect();
+        (ids, Elementwise { strided, ..Elementwise::new(shapes, program).with_tables(tables) })
     }
 
     /// Appends what an operation computes; inputs that are `known` have these values. Gives its results as others read them;
@@ -164,9 +170,13 @@ impl Both {
             });
         }
         let offset = self.program.nodes.len();
+        let ids = &node.inputs[operands.len()..];
+        let tables: Vec<usize> =
+            ids.iter().zip(&elementwise.tables.0).map(|(id, table)| self.table(*id, table)).collect();
         let now = |operand: Operand| match operand {
             Operand::Node(index) => Operand::Node(index + offset),
             Operand::Input(index) => operands[index],
+            Operand::Table(index) => Operand::Table(tables[index]),
             constant => constant,
         };
         for call in &elementwise.program.nodes {
@@ -188,6 +198,15 @@ impl Both {
             Some(_) => Some(Vec::new()),
             None => results.into_iter().collect(),
         }
+    }
+
+    /// The number of a table, which is added when it is not there.
+    fn table(&mut self, id: TensorId, (dtype, dims): &(halite_ops::DType, Vec<Size>)) -> usize {
+        let wanted = (id, *dtype, dims.clone());
+        self.tables.iter().position(|own| *own == wanted).unwrap_or_else(|| {
+            self.tables.push(wanted);
+            self.tables.len() - 1
+        })
     }
 
     fn input(

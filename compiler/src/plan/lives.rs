@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use halite_ops::Operation;
+use halite_ops::{Operation, elementwise::Elementwise};
 
 use super::{
     flow::{Flow, Step, StorageClass, StorageId},
@@ -88,7 +88,8 @@ impl Lives {
 /// Whether an input of an elementwise operation has an element of the same size for each of the result, at the same place.
 pub(super) fn overwritable(operation: &Operation, input: usize) -> bool {
     let (inputs, outputs) = (operation.inputs(), operation.outputs());
-    if matches!(operation, Operation::Elementwise(op) if op.strides_of(input).is_some()) {
+    let elsewhere = |op: &Elementwise| op.strides_of(input).is_some() || input >= op.inputs.0.len();
+    if matches!(operation, Operation::Elementwise(op) if elsewhere(op)) {
         return false;
     }
     let (input, output) = (&inputs[input], &outputs[0]);

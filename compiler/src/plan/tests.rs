@@ -1,6 +1,9 @@
 //! Plans of small graphs: what shares memory, what waits for what, what happens at load.
 
-use halite_ops::{DType, Values, expression::Function as Call};
+use halite_ops::{
+    DType, Values,
+    expression::{Function as Call, Type},
+};
 use halite_sizes::{Size, Trace};
 
 use super::{
@@ -71,6 +74,26 @@ fn an_input_that_is_needed_later_is_not_overwritten() {
     })]);
     let lowered = &plan.targets[0].functions[0][0];
     assert_eq!((lowered.in_place, lowered.transient_bytes), (0, 512.into()));
+}
+
+#[test]
+fn a_table_is_not_overwritten() {
+    let plan = planned(vec![made(|b| {
+        let x = b.input("x", F32, &[8, 8]).unwrap();
+        // Both are computed, have the size of the result, and are not needed afterwards.
+        let [table, place] = [0, 1].map(|axis| b.softmax(x, axis, false).unwrap());
+        let y = b
+            .map_with(&[place], &[table], DType::F32, |p, x, table| {
+                let number = p.cast(Type::Of(DType::I32), x[0]);
+                p.lookup(DType::F32, number, table[0])
+            })
+            .unwrap();
+        let y = b.softmax(y, 1, false).unwrap();
+        b.output("y", y);
+    })]);
+    let lowered = &plan.targets[0].functions[0][0];
+    // The result lies where the places were.
+    assert_eq!((lowered.in_place, lowered.transient_bytes), (1, 512.into()));
 }
 
 #[test]

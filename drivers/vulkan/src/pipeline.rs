@@ -11,7 +11,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ash::vk;
@@ -25,6 +25,9 @@ pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};
 use split::SplitState;
 
 use crate::context::DeviceContext;
+
+/// What the log tells of: a pipeline that takes the device's driver longer to build.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// What a pipeline is made from.
 pub(crate) struct PipelineSource {
@@ -115,7 +118,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn stalled(&self, limit: std::time::Duration) -> Status {
+    fn stalled(&self, limit: Duration) -> Status {
         status!(
             DeadlineExceeded,
             "the driver of device '{}' ({}) has been compiling kernel '{}' for {limit:?}; the option \
@@ -167,8 +170,16 @@ impl Kernel {
             }
             *state = State::Building(Instant::now());
         }
-        let layout = self.layout.handle();
+        let (layout, begin) = (self.layout.handle(), Instant::now());
         let result = create_pipeline(&self.ctx, &self.name, layout, &self.source.words, &self.source);
+        let took = begin.elapsed();
+        if took >= SLOW {
+            log::info!(
+                "the driver took {took:.1?} to compile kernel '{}', {} words",
+                self.name,
+                self.source.words.len()
+            );
+        }
         *self.state.lock() = result.map_or_else(State::Failed, State::Ready);
         self.changed.notify_all();
     }

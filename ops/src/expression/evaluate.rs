@@ -8,10 +8,18 @@ use super::{
 };
 use crate::DType;
 
-/// The results of all nodes for one element of each input.
-pub fn evaluate(expression: &Expression, inputs: &[Scalar]) -> Vec<Scalar> {
+/// The results of all nodes for one element of each input; `entry` gives the entry of a table for a number, whatever it is.
+pub fn evaluate(
+    expression: &Expression,
+    inputs: &[Scalar],
+    entry: &dyn Fn(usize, i128) -> Scalar,
+) -> Vec<Scalar> {
     let mut results: Vec<Scalar> = Vec::with_capacity(expression.nodes.len());
     for node in &expression.nodes {
+        if let (Function::Lookup, [number, Operand::Table(table)]) = (node.function, &node.operands[..]) {
+            results.push(entry(*table, value(*number, inputs, &results).whole()));
+            continue;
+        }
         let operands: Vec<Scalar> = node.operands.iter().map(|o| value(*o, inputs, &results)).collect();
         results.push(apply(node, &operands));
     }
@@ -24,6 +32,8 @@ pub fn value(operand: Operand, inputs: &[Scalar], results: &[Scalar]) -> Scalar 
         Operand::Input(i) => inputs[i],
         Operand::Node(i) => results[i],
         Operand::Constant(scalar) => scalar,
+        // Only look-ups have tables, and no value is one.
+        Operand::Table(_) => Scalar::Float(f64::NAN),
     }
 }
 
@@ -98,6 +108,8 @@ pub(crate) fn cast(x: Scalar, to: Type) -> Scalar {
         (Scalar::Bool(_), Type::Bool) => x,
         (Scalar::Int(value, _), Type::Bool) => Scalar::Bool(value != 0),
         (_, Type::Bool) => Scalar::Bool(number != 0.0),
+        // No cast is to a table.
+        (_, Type::Table) => x,
         (_, Type::Of(dtype)) if dtype.is_float() => single(dtype.round(number)),
         (Scalar::Int(..), Type::Of(dtype)) => wrapped(x.whole(), dtype),
         (_, Type::Of(dtype)) => {
@@ -270,7 +282,9 @@ mod tests {
 
     fn run(text: &str, inputs: &[Scalar]) -> Scalar {
         let expression: Expression = text.parse().unwrap();
-        let results = evaluate(&expression, inputs);
+        // Entries that tell which was asked for.
+        let entry = |table: usize, number: i128| Scalar::Int(number as i64 * 10 + table as i64, DType::I8);
+        let results = evaluate(&expression, inputs, &entry);
         value(expression.outputs[0].value, inputs, &results)
     }
 
@@ -287,6 +301,7 @@ mod tests {
         assert_eq!(run("quantize:i8 $0 0.5 1i8 -> %0:i8", &[Scalar::Float(1e9)]), i8(127));
         assert_eq!(run("cast:i8 $0 -> %0:i8", &[Scalar::Float(f64::NAN)]), i8(0));
         assert_eq!(run("relu $0 -> %0:f32", &[Scalar::Float(-3.0)]), Scalar::Float(0.0));
+        assert_eq!(run("cast:i32 $0; lookup:i8 %0 @2 -> %1:i8", &[i8(-7)]), i8(-68));
     }
 
     /// The integers of the standard library are another way to the same.

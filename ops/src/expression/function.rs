@@ -12,6 +12,8 @@ pub enum Type {
     /// A number. Floats are computed as `f32` whatever they are in memory, so no value is of type `f16`,
     /// `bf16` or `f64`.
     Of(DType),
+    /// A table, which only [`Function::Lookup`] reads.
+    Table,
 }
 
 impl Type {
@@ -49,6 +51,7 @@ impl fmt::Display for Type {
         match self {
             Type::Bool => f.write_str("bool"),
             Type::Of(dtype) => f.write_str(dtype.name()),
+            Type::Table => f.write_str("table"),
         }
     }
 }
@@ -78,6 +81,8 @@ enum Kind {
     Quantize,
     /// See [`Function::Dequantize`].
     Dequantize,
+    /// See [`Function::Lookup`].
+    Lookup,
 }
 
 macro_rules! functions {
@@ -175,6 +180,9 @@ functions! {
     Le "le" 2 Compare,
     /// The natural logarithm.
     Log "log" 1 Float,
+    /// `lookup:i8 n @0`: the entry n of a table, n being an `i32`; the last one where n is below 0 or behind the end. The
+    /// node's type is that of the entries, of which floats are computed as all floats are.
+    Lookup "lookup" 2 Lookup,
     /// `a < b`.
     Lt "lt" 2 Compare,
     /// The larger one; NaN when one is.
@@ -245,7 +253,7 @@ functions! {
 impl Function {
     /// Whether its node names a type.
     pub fn names_type(self) -> bool {
-        matches!(self, Function::Cast | Function::Quantize)
+        matches!(self, Function::Cast | Function::Lookup | Function::Quantize)
     }
 
     /// The type of the result, `to` being the type that the node names.
@@ -262,6 +270,10 @@ impl Function {
             return wrong(if to.is_none() { "names no type, such as cast:i32" } else { "takes no type" });
         }
         let first = operands[0];
+        let tables = operands.iter().filter(|t| **t == Type::Table).count();
+        if self != Function::Lookup && tables > 0 {
+            return wrong("tables are only for 'lookup'");
+        }
         let same = operands.iter().all(|t| *t == first);
         let not_bool = same && first != Type::Bool;
         match self.kind() {
@@ -280,6 +292,11 @@ impl Function {
             Kind::Test => wrong("takes a float"),
             Kind::Select if first == Type::Bool && operands[1] == operands[2] => Ok(operands[1]),
             Kind::Select => wrong("takes a bool and two of one type"),
+            Kind::Lookup => match (operands, to) {
+                ([Type::Of(DType::I32), Type::Table], Some(to @ Type::Of(_))) => Ok(to.computed()),
+                _ => wrong("takes an i32 and a table, such as @0, and names the type of its entries"),
+            },
+            Kind::Cast if to == Some(Type::Table) => wrong("names a type of values"),
             Kind::Cast => Ok(to.map_or(first, Type::computed)),
             Kind::Quantize => match to {
                 Some(t @ Type::Of(dtype))

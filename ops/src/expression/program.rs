@@ -75,6 +75,8 @@ pub enum Operand {
     Node(usize),
     /// A constant.
     Constant(Scalar),
+    /// A table, whose elements are read by their numbers; only [`Function::Lookup`] takes one.
+    Table(usize),
 }
 
 impl From<f32> for Operand {
@@ -104,7 +106,7 @@ pub struct Output {
 }
 
 /// A program over the elements of tensors: nodes in the order of computation, and what of them is stored. As text:
-/// `add $0 $1; relu %0 -> %1:f16`, with `$` for inputs, `%` for nodes, and constants like `0.5`, `3i32`, `true`.
+/// `add $0 $1; relu %0 -> %1:f16`, with `$` for inputs, `%` for nodes, `@` for tables, and constants like `0.5`, `3i32`, `true`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Expression {
@@ -125,6 +127,12 @@ impl Expression {
         self.push(Node { function: Function::Cast, to: Some(to), operands: vec![operand] })
     }
 
+    /// Appends a look-up of an entry of a table, whose entries are of a type, by its number.
+    pub fn lookup(&mut self, dtype: DType, number: Operand, table: Operand) -> Operand {
+        let to = Some(Type::Of(dtype));
+        self.push(Node { function: Function::Lookup, to, operands: vec![number, table] })
+    }
+
     /// Appends a node; the operand that means its result.
     pub fn push(&mut self, node: Node) -> Operand {
         self.nodes.push(node);
@@ -134,6 +142,14 @@ impl Expression {
     /// Stores a value as a tensor of a type.
     pub fn store(&mut self, value: Operand, dtype: DType) {
         self.outputs.push(Output { value, dtype });
+    }
+
+    /// The look-ups: the table, and the type that its entries have in the program.
+    pub fn lookups(&self) -> impl Iterator<Item = (usize, Type)> {
+        self.nodes.iter().filter_map(|node| match node.operands[..] {
+            [_, Operand::Table(table)] => Some((table, node.to?)),
+            _ => None,
+        })
     }
 
     /// The types of the nodes, for inputs of the types.
@@ -159,6 +175,7 @@ impl Expression {
             let fits = match value {
                 Type::Bool => output.dtype == DType::U8,
                 Type::Of(dtype) => dtype == output.dtype || dtype.is_float() && output.dtype.is_float(),
+                Type::Table => false,
             };
             if !fits {
                 return Err(format!("output {index}: a {value} is not stored as {}; cast it", output.dtype));
@@ -180,5 +197,6 @@ pub fn operand_type(operand: Operand, inputs: &[DType], types: &[Type]) -> Resul
             .ok_or_else(|| format!("${i} is not there; there are {} inputs", inputs.len())),
         Operand::Node(i) => types.get(i).copied().ok_or_else(|| format!("%{i} is not computed before")),
         Operand::Constant(scalar) => Ok(scalar.type_of()),
+        Operand::Table(_) => Ok(Type::Table),
     }
 }

@@ -24,6 +24,7 @@ impl fmt::Display for Operand {
             Operand::Input(i) => write!(f, "${i}"),
             Operand::Node(i) => write!(f, "%{i}"),
             Operand::Constant(scalar) => write!(f, "{scalar}"),
+            Operand::Table(i) => write!(f, "@{i}"),
         }
     }
 }
@@ -95,7 +96,7 @@ fn output(text: &str) -> Result<Output, String> {
     match Type::parse(dtype) {
         Some(Type::Of(dtype)) => Ok(Output { value: operand(value)?, dtype }),
         Some(Type::Bool) => Err("booleans are stored as u8".to_owned()),
-        None => Err(format!("'{dtype}' is no type")),
+        Some(Type::Table) | None => Err(format!("'{dtype}' is no type")),
     }
 }
 
@@ -107,9 +108,12 @@ fn operand(text: &str) -> Result<Operand, String> {
     if let Some(digits) = text.strip_prefix('%') {
         return Ok(Operand::Node(index(digits)?));
     }
+    if let Some(digits) = text.strip_prefix('@') {
+        return Ok(Operand::Table(index(digits)?));
+    }
     scalar(text)
         .map(Operand::Constant)
-        .ok_or_else(|| format!("'{text}' is no operand; write $0, %0, 0.5, inf, NaN, 3i32 or true"))
+        .ok_or_else(|| format!("'{text}' is no operand; write $0, %0, @0, 0.5, inf, NaN, 3i32 or true"))
 }
 
 fn scalar(text: &str) -> Option<Scalar> {
@@ -145,6 +149,7 @@ mod tests {
             "cast:bool $0; select %0 -1i8 3i8; quantize:u8 $1 0.25 0u8 -> %1:i8 %2:u8",
             "max $0 -inf; min %0 1e-20; eq %1 NaN; and %2 true -> %3:u8",
             "cast:u64 $0; max %0 18446744073709551615u64; cast:i16 $0 -> %1:u64 %2:i16 $0:f64",
+            "cast:i32 $0; lookup:i8 %0 @1; lookup:f16 %0 @0 -> %1:i8 %2:f32",
         ] {
             let expression: Expression = text.parse().unwrap();
             assert_eq!(expression.to_string(), text);

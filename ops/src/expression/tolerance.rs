@@ -45,8 +45,9 @@ fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
-/// How far outputs may be off when each input is at most as large as its magnitude; the largest of all outputs.
-pub fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Tolerance {
+/// How far outputs may be off when each input, and each entry of a table, is at most as large as its magnitude; the largest of
+/// all outputs.
+pub fn tolerance(expression: &Expression, magnitudes: &[f64], tables: &[f64]) -> Tolerance {
     let mut bounds: Vec<Bound> = Vec::new();
     let of = |operand: Operand, bounds: &[Bound]| match operand {
         Operand::Input(i) => Bound::exact(magnitudes[i]),
@@ -54,6 +55,7 @@ pub fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Tolerance {
         Operand::Constant(Scalar::Float(value)) => Bound { least: value.abs(), ..Bound::exact(value.abs()) },
         Operand::Constant(scalar @ Scalar::Int(..)) => Bound::exact((scalar.whole() as f64).abs()),
         Operand::Constant(Scalar::Bool(_)) => Bound::exact(1.0),
+        Operand::Table(i) => Bound::exact(tables[i]),
     };
     for node in &expression.nodes {
         let operands: Vec<Bound> = node.operands.iter().map(|o| of(*o, &bounds)).collect();
@@ -73,6 +75,7 @@ pub fn tolerance(expression: &Expression, magnitudes: &[f64]) -> Tolerance {
 fn bound(node: &Node, operands: &[Bound]) -> Bound {
     match *operands {
         [x] => one(node, x),
+        [_, entries] if node.function == Function::Lookup => entries,
         [a, b] => two(node.function, a, b),
         [x, scale, _] if node.function == Function::Dequantize => {
             // A tiny scale may be flushed.

@@ -9,7 +9,7 @@ use super::{
     kernel::{KernelBuilder, may_be_one},
     lanes::Register,
     layout::{Access, Walk},
-    memory::{unpack, unpack_each, unpack_pair, width_of, words_of},
+    memory::{gather, shifts, unpack, unpack_each, unpack_pair, width_of, word_of, words_of},
 };
 
 impl KernelBuilder<'_> {
@@ -32,7 +32,7 @@ impl KernelBuilder<'_> {
             Access::Gather(walk) => {
                 let places = self.places(base);
                 let index = self.index(places, walk, stride, true);
-                self.gather(binding, dtype, index)
+                gather(&mut self.lanes, &self.buffers, binding, dtype, index)
             }
             Access::Single | Access::Linear => {
                 let zero = self.lanes.word(0);
@@ -163,57 +163,10 @@ impl KernelBuilder<'_> {
             let [low, high] = [low, high].map(|word| self.lanes.splat(word));
             return unpack_pair(&mut self.lanes, dtype, low, high);
         }
-        let (place, shift) = (self.word_of(index, dtype), self.lanes.splat(index));
+        let (place, shift) = (word_of(&mut self.lanes, index, dtype), self.lanes.splat(index));
         let word = self.buffers.load(&mut self.lanes, binding, 1, place);
         let words = self.lanes.splat(word);
-        let shifts = self.shifts(shift, dtype);
+        let shifts = shifts(&mut self.lanes, shift, dtype);
         unpack_each(&mut self.lanes, dtype, words, shifts)
-    }
-
-    /// Four elements.
-    fn gather(&mut self, binding: u32, dtype: DType, indices: Id) -> Register {
-        let each = self.lanes.each_word(indices);
-        let ty = self.lanes.words();
-        let mut load = |place: &dyn Fn(&mut Self, Id) -> Id| {
-            let words: Vec<u32> = each
-                .iter()
-                .map(|index| {
-                    let place = place(self, *index);
-                    self.buffers.load(&mut self.lanes, binding, 1, place).0
-                })
-                .collect();
-            self.lanes.asm.pure(Op::CompositeConstruct, ty, &words)
-        };
-        if dtype.size() == 8 {
-            let part = |kernel: &mut Self, index: Id, part: u32| kernel.place(index, 2, part);
-            let low = load(&|kernel, index| part(kernel, index, 0));
-            let high = load(&|kernel, index| part(kernel, index, 1));
-            return unpack_pair(&mut self.lanes, dtype, low, high);
-        }
-        let words = load(&|kernel, index| kernel.word_of(index, dtype));
-        let shifts = self.shifts(indices, dtype);
-        unpack_each(&mut self.lanes, dtype, words, shifts)
-    }
-
-    /// The word that an element of at most 32 bits is in.
-    fn word_of(&mut self, index: Id, dtype: DType) -> Id {
-        let shift = match dtype.size() {
-            1 => 2,
-            2 => 1,
-            _ => return index,
-        };
-        let shift = self.lanes.word(shift);
-        self.lanes.scalar(Op::ShiftRightLogical, &[index, shift])
-    }
-
-    /// The bits of that word that elements begin at.
-    fn shifts(&mut self, indices: Id, dtype: DType) -> Id {
-        let (mask, shift) = match dtype.size() {
-            1 => (3, 3),
-            2 => (1, 4),
-            _ => (0, 0),
-        };
-        let within = self.lanes.and(indices, mask);
-        self.lanes.left(within, shift)
     }
 }

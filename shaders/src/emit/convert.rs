@@ -32,6 +32,8 @@ impl Lanes {
                 Register::Pair(x, high)
             }
             (Register::Word(x), Type::Of(dtype)) => Register::Word(self.wrapped(x, dtype)),
+            // No cast is to a table.
+            (_, Type::Table) => value,
         }
     }
 

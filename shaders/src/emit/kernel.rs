@@ -16,7 +16,7 @@ use halite_spirv::Id;
 use super::{
     lanes::{LANES, Lanes, Register},
     layout::{Access, Layout},
-    lower::lower,
+    lower::{Tables, lower},
     memory::{Buffers, join, pack, split, unpack, width_of, words_of},
 };
 use crate::divider::Divider;
@@ -46,18 +46,19 @@ pub(crate) struct Emitted {
     pub(crate) push: Vec<Size>,
 }
 
-/// The kernel of `expression` for inputs of types `dtypes`.
+/// The kernel of `expression` for inputs of types `dtypes`, and for tables of types and with numbers of entries.
 ///
 /// # Errors
 /// Says which function of which type is not there.
 pub(crate) fn emit(
     expression: &Expression,
     types: &[Type],
-    dtypes: &[DType],
+    (dtypes, tables): (&[DType], &[(DType, Size)]),
     layout: &Layout,
     grid: &Grid,
 ) -> Result<Emitted, String> {
-    let numbers = numbers(layout, grid.row);
+    let mut numbers = numbers(layout, grid.row);
+    numbers.extend(tables.iter().map(|(_, entries)| *entries - 1));
     let in_push = numbers.len() <= MOST_PUSH;
     let mut lanes = Lanes { float16: grid.float16, ..Lanes::default() };
     let void = lanes.asm.ty(Op::TypeVoid, &[]);
@@ -71,11 +72,14 @@ pub(crate) fn emit(
     } else {
         numbers.iter().map(|n| lanes.word(n.exact_word())).collect()
     };
+    let lasts = &numbers_in_code[numbers.len() - tables.len()..];
+    let tables = tables.iter().zip(lasts).map(|((dtype, _), last)| (*dtype, *last)).collect();
     let mut kernel = KernelBuilder {
         lanes,
         buffers: Buffers::default(),
         layout,
         dtypes,
+        tables,
         numbers: numbers_in_code,
         quads: grid.quads,
         has_tail: !is_worth(|| layout.elements.is_multiple_of(LANES * grid.quads)),
@@ -157,7 +161,9 @@ pub(crate) struct KernelBuilder<'a> {
     pub(crate) buffers: Buffers,
     pub(crate) layout: &'a Layout,
     pub(crate) dtypes: &'a [DType],
-    /// The numbers of [`numbers`].
+    /// The type of each table, and the number of its last entry.
+    pub(crate) tables: Vec<(DType, Id)>,
+    /// The numbers of [`numbers`], and behind them those of `tables`.
     pub(crate) numbers: Vec<Id>,
     /// Times four elements of an invocation.
     pub(crate) quads: u32,
@@ -187,9 +193,10 @@ impl KernelBuilder<'_> {
             Access::Row(_) => vec![width_of(*dtype)],
             Access::Single | Access::Column(_) | Access::Gather(_) => vec![1],
         });
+        let tables = self.tables.iter().map(|_| vec![1]);
         let outputs = expression.outputs.iter().map(|output| wide(output.dtype));
-        let all: Vec<Vec<u32>> = inputs.chain(outputs).collect();
-        self.buffers.inputs = self.dtypes.len() as u32;
+        let all: Vec<Vec<u32>> = inputs.chain(tables).chain(outputs).collect();
+        self.buffers.inputs = (self.dtypes.len() + self.tables.len()) as u32;
         for (binding, widths) in (0..).zip(all) {
             self.buffers.declare(&mut self.lanes, binding, &widths);
         }
@@ -215,7 +222,9 @@ impl KernelBuilder<'_> {
         let mut packed: Vec<Vec<Id>> = vec![Vec::new(); expression.outputs.len()];
         for quad in 0..self.quads {
             let inputs = self.inputs(quad, base, &linear);
-            let results = lower(&mut self.lanes, expression, types, self.dtypes, &inputs)?;
+            let first = self.dtypes.len() as u32;
+            let tables = Tables { buffers: &self.buffers, first, tables: &self.tables };
+            let results = lower(&mut self.lanes, expression, types, self.dtypes, &inputs, &tables)?;
             for ((parts, output), value) in packed.iter_mut().zip(&expression.outputs).zip(results) {
                 parts.extend(pack(&mut self.lanes, output.dtype, value));
             }

@@ -1,11 +1,36 @@
-//! Turning an expression into instructions, given its inputs in registers.
+//! Turning an expression into instructions, given its inputs in registers and its tables in buffers.
 
 use halite_ops::{
     DType,
     expression::{Expression, Function, Node, Operand, Scalar, Type, operand_type},
 };
+use halite_spirv::Id;
+use spirv::GlslStd450Op;
 
-use super::lanes::{Lanes, Register};
+use super::{
+    lanes::{Lanes, Register},
+    memory::{Buffers, gather},
+};
+
+/// The tables of a kernel.
+#[derive(Debug)]
+pub(crate) struct Tables<'a> {
+    pub(crate) buffers: &'a Buffers,
+    /// The binding of the first; the others follow.
+    pub(crate) first: u32,
+    /// The type of each, and the number of its last entry.
+    pub(crate) tables: &'a [(DType, Id)],
+}
+
+impl Tables<'_> {
+    /// Entries by their numbers, held within the table: behind the end, and below 0, is the last.
+    fn entries(&self, lanes: &mut Lanes, table: usize, numbers: Id) -> Register {
+        let (dtype, last) = self.tables[table];
+        let last = lanes.splat(last);
+        let held = lanes.uext(GlslStd450Op::UMin, &[numbers, last]);
+        gather(lanes, self.buffers, self.first + table as u32, dtype, held)
+    }
+}
 
 /// Appends the instructions of an expression whose nodes have the types `types`. `inputs` are in registers of the computed
 /// types of `dtypes`. Gives the values of the outputs, in order.
@@ -15,9 +40,17 @@ pub(crate) fn lower(
     types: &[Type],
     dtypes: &[DType],
     inputs: &[Register],
+    tables: &Tables<'_>,
 ) -> Result<Vec<Register>, String> {
     let mut results: Vec<Register> = Vec::with_capacity(expression.nodes.len());
     for node in &expression.nodes {
+        if let (Function::Lookup, [number, Operand::Table(table)]) = (node.function, &node.operands[..]) {
+            let Register::Word(numbers) = operand(lanes, *number, inputs, &results) else {
+                return Err(format!("'{node}' has no number"));
+            };
+            results.push(tables.entries(lanes, *table, numbers));
+            continue;
+        }
         let operands: Vec<Register> =
             node.operands.iter().map(|o| operand(lanes, *o, inputs, &results)).collect();
         let first = operand_type(node.operands[0], dtypes, types)?;
@@ -37,6 +70,8 @@ fn operand(lanes: &mut Lanes, operand: Operand, inputs: &[Register], results: &[
             Register::Pair(lanes.u(value as u32), lanes.u((value >> 32) as u32))
         }
         Operand::Constant(Scalar::Int(value, _)) => Register::Word(lanes.u(value as u32)),
+        // Only look-ups have tables, and no value is one.
+        Operand::Table(_) => Register::Word(lanes.u(0)),
     }
 }
 

@@ -12,7 +12,7 @@ use halite_spirv::Id;
 
 use super::lanes::{LANES, Lanes, Register};
 
-/// The buffers of a kernel: set 0, binding n is tensor n.
+/// The buffers of a kernel: set 0, binding n is tensor n, inputs before tables and these before results.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     views: BTreeMap<(u32, u32), Id>,
@@ -75,6 +75,63 @@ impl Buffers {
         let pointer = self.pointer(lanes, binding, width, index);
         lanes.asm.statement(Op::Store, &[pointer.0, value.0]);
     }
+}
+
+/// Four elements at `indices` of a tensor.
+pub(crate) fn gather(
+    lanes: &mut Lanes,
+    buffers: &Buffers,
+    binding: u32,
+    dtype: DType,
+    indices: Id,
+) -> Register {
+    let each = lanes.each_word(indices);
+    let mut load = |place: &dyn Fn(&mut Lanes, Id) -> Id| {
+        let words: Vec<u32> = each
+            .iter()
+            .map(|index| {
+                let place = place(lanes, *index);
+                buffers.load(lanes, binding, 1, place).0
+            })
+            .collect();
+        let ty = lanes.words();
+        lanes.asm.pure(Op::CompositeConstruct, ty, &words)
+    };
+    if dtype.size() == 8 {
+        let part = |lanes: &mut Lanes, index: Id, part: u32| {
+            let [two, part] = [lanes.word(2), lanes.word(part)];
+            let first = lanes.scalar(Op::IMul, &[index, two]);
+            lanes.scalar(Op::IAdd, &[first, part])
+        };
+        let low = load(&|lanes, index| part(lanes, index, 0));
+        let high = load(&|lanes, index| part(lanes, index, 1));
+        return unpack_pair(lanes, dtype, low, high);
+    }
+    let words = load(&|lanes, index| word_of(lanes, index, dtype));
+    let shifts = shifts(lanes, indices, dtype);
+    unpack_each(lanes, dtype, words, shifts)
+}
+
+/// The word that an element of at most 32 bits is in.
+pub(crate) fn word_of(lanes: &mut Lanes, index: Id, dtype: DType) -> Id {
+    let shift = match dtype.size() {
+        1 => 2,
+        2 => 1,
+        _ => return index,
+    };
+    let shift = lanes.word(shift);
+    lanes.scalar(Op::ShiftRightLogical, &[index, shift])
+}
+
+/// The bits of that word that elements begin at.
+pub(crate) fn shifts(lanes: &mut Lanes, indices: Id, dtype: DType) -> Id {
+    let (mask, shift) = match dtype.size() {
+        1 => (3, 3),
+        2 => (1, 4),
+        _ => (0, 0),
+    };
+    let within = lanes.and(indices, mask);
+    lanes.left(within, shift)
 }
 
 /// Words of four elements.

@@ -12,7 +12,7 @@ use crate::{Plan, Slot, Unfit, Variant, plans};
 
 /// Steps that compute the results of an expression one by one, with at most `most` tensors each.
 pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
-    // A function has up to three operands, and one result.
+    // A function has up to three operands, and one result; a look-up reads a number and a table.
     if most < 4 {
         return Err(super::too_many(most));
     }
@@ -80,7 +80,7 @@ impl Parts<'_> {
         };
         let mut own = sources(self);
         // What reads less than all places, or nothing at all, has the dimensions of all results.
-        let shaping = match self.broadcast(&own)? == self.dims && !own.is_empty() {
+        let shaping = match self.broadcast(&own)? == self.dims && !own.iter().all(is_table) {
             true => None,
             false => Some(self.shaping(&own)?),
         };
@@ -118,7 +118,8 @@ impl Parts<'_> {
         found.sort_by_key(|source| match source {
             Operand::Input(input) => (0, *input),
             Operand::Node(node) => (1, *node),
-            Operand::Constant(_) => (2, 0),
+            Operand::Table(table) => (2, *table),
+            Operand::Constant(_) => (3, 0),
         });
         found
     }
@@ -132,13 +133,18 @@ impl Parts<'_> {
                 let dims = self.kept[scratch].1.clone();
                 Ok(((stored(self.types[node]), dims), Slot::Scratch(scratch)))
             }
+            Operand::Table(table) => {
+                let slot = Slot::Input(self.whole.inputs.0.len() + table);
+                Ok((self.whole.tables.0[table].clone(), slot))
+            }
             Operand::Constant(_) => Err(super::too_many(self.most)),
         }
     }
 
     /// Dimensions of what is computed of sources.
     fn broadcast(&self, sources: &[Operand]) -> Result<Vec<Size>, Unfit> {
-        let shapes: Result<Vec<_>, _> = sources.iter().map(|s| self.tensor(*s).map(|(t, _)| t.1)).collect();
+        let values = sources.iter().filter(|source| !is_table(source));
+        let shapes: Result<Vec<_>, _> = values.map(|s| self.tensor(*s).map(|(t, _)| t.1)).collect();
         expression::broadcast(&shapes?).map_err(Unfit)
     }
 
@@ -151,10 +157,14 @@ impl Parts<'_> {
         shaping: Option<usize>,
         to: Slot,
     ) -> Result<(), Unfit> {
-        let bound = sources.iter().copied().chain(shaping.map(Operand::Input));
-        let tensors: Result<Vec<_>, _> = bound.map(|source| self.tensor(source)).collect();
-        let (inputs, slots): (Vec<_>, Vec<_>) = tensors?.into_iter().unzip();
-        if slots.len() + 1 > self.most {
+        let (tables, values): (Vec<Operand>, Vec<Operand>) =
+            sources.iter().chain(&shaping.map(Operand::Input)).partition(|source| is_table(source));
+        let bound = |sources: &[Operand]| -> Result<(Vec<_>, Vec<Slot>), Unfit> {
+            let tensors: Result<Vec<_>, _> = sources.iter().map(|source| self.tensor(*source)).collect();
+            Ok(tensors?.into_iter().unzip())
+        };
+        let ((inputs, slots), (tables, table_slots)) = (bound(&values)?, bound(&tables)?);
+        if slots.len() + table_slots.len() + 1 > self.most {
             return Err(super::too_many(self.most));
         }
         let program = self.program(value, dtype, sources);
@@ -163,12 +173,13 @@ impl Parts<'_> {
             _ => None,
         });
         let strided = strided.collect();
-        let part = Operation::Elementwise(Elementwise { strided, ..Elementwise::new(inputs, program) });
+        let part = Elementwise { strided, ..Elementwise::new(inputs, program).with_tables(tables) };
+        let part = Operation::Elementwise(part);
         let mut made =
             plans::of(&part).lower(&self.variant.template, &self.variant.build, &self.variant.params)?;
         for step in &mut made.steps {
             step.subgroup_size = self.variant.needs.subgroup_size;
-            step.bindings = slots.iter().copied().chain([to]).collect();
+            step.bindings = slots.iter().chain(&table_slots).copied().chain([to]).collect();
         }
         self.plan.steps.append(&mut made.steps);
         Ok(())
@@ -196,15 +207,18 @@ impl Parts<'_> {
                 now[*node] = Some(if is_bool { program.cast(Type::Bool, read) } else { read });
             }
         }
-        let input = |index: usize| {
-            let place = sources.iter().position(|source| *source == Operand::Input(index));
-            Operand::Input(place.expect("sources have all inputs that are read"))
+        let place = |wanted: Operand| {
+            let of_its_kind = sources.iter().filter(|source| is_table(source) == is_table(&wanted));
+            let place = { of_its_kind }.position(|source| *source == wanted);
+            place.expect("sources have all tensors that are read")
         };
+        let input = |index: usize| Operand::Input(place(Operand::Input(index)));
         let needed = self.needed(value, &now);
         for (index, node) in self.whole.program.nodes.iter().enumerate().filter(|(i, _)| needed[*i]) {
             let operands = node.operands.iter().map(|operand| match operand {
                 Operand::Input(own) => input(*own),
                 Operand::Node(own) => now[*own].expect("operands come before what needs them"),
+                Operand::Table(own) => Operand::Table(place(Operand::Table(*own))),
                 constant @ Operand::Constant(_) => *constant,
             });
             let made = Node { operands: operands.collect(), ..node.clone() };
@@ -213,7 +227,7 @@ impl Parts<'_> {
         let value = match value {
             Operand::Input(own) => input(own),
             Operand::Node(own) => now[own].expect("it was just computed"),
-            constant @ Operand::Constant(_) => constant,
+            other @ (Operand::Constant(_) | Operand::Table(_)) => other,
         };
         program.store(value, dtype);
         program
@@ -239,5 +253,11 @@ fn stored(ty: Type) -> DType {
     match ty {
         Type::Bool => DType::U8,
         Type::Of(dtype) => dtype,
+        // No value is a table.
+        Type::Table => DType::U32,
     }
+}
+
+fn is_table(source: &Operand) -> bool {
+    matches!(source, Operand::Table(_))
 }

@@ -181,31 +181,34 @@ pub(super) fn select(b: &mut Builder, call: &Call<'_>) -> Result<TensorId> {
 /// TABLE: of 256 entries one for each byte; of 513 the line between two.
 pub(super) fn table(b: &mut Builder, call: &Call<'_>) -> Result<TensorId> {
     let [x, table] = *call.inputs else { unreachable!("the number of inputs was checked") };
-    let dims = b.dims(x).to_vec();
     let wide = b.element(x) == ElementType::Of(DType::I16);
     let entries = if wide { 513 } else { 256 };
     if b.tensor(table).elements() != entries {
         let what = b.describe(&[x, table]);
         return Err(b.invalid(format!("TABLE of {what}; the table has {entries} entries")));
     }
-    let (least, step) = if wide { (range(DType::I16).0, 7) } else { (range(DType::I8).0, 0) };
-    let place = b.map(&[x], DType::I32, |p, x| {
-        let value = to(p, DType::I32, x[0]);
-        let offset = p.call(Function::Sub, &[value, int(least, DType::I32)]);
-        p.call(Function::Shr, &[offset, int(step, DType::I32)])
-    })?;
-    let first = b.gather(table, place, 0)?;
+    let element = b.element(table).storage();
+    let whole = |value| int(value, DType::I32);
     if !wide {
-        return b.reshape(first, &dims);
+        return b.map_with(&[x], &[table], element, |p, x, table| {
+            let value = to(p, DType::I32, x[0]);
+            let place = p.call(Function::Sub, &[value, whole(range(DType::I8).0)]);
+            p.lookup(element, place, table[0])
+        });
     }
-    let next = b.map(&[place], DType::I32, |p, x| p.call(Function::Add, &[x[0], int(1, DType::I32)]))?;
-    let second = b.gather(table, next, 0)?;
-    b.map(&[x, first, second], DType::I32, |p, x| {
-        let [value, first, second] = [0, 1, 2].map(|i| to(p, DType::I32, x[i]));
-        let part = p.call(Function::And, &[value, int(127, DType::I32)]);
+    b.map_with(&[x], &[table], DType::I32, |p, x, table| {
+        let value = to(p, DType::I32, x[0]);
+        let offset = p.call(Function::Sub, &[value, whole(range(DType::I16).0)]);
+        let place = p.call(Function::Shr, &[offset, whole(7)]);
+        let next = p.call(Function::Add, &[place, whole(1)]);
+        let [first, second] = [place, next].map(|place| {
+            let entry = p.lookup(element, place, table[0]);
+            to(p, DType::I32, entry)
+        });
+        let part = p.call(Function::And, &[value, whole(127)]);
         let rise = p.call(Function::Sub, &[second, first]);
         let rise = p.call(Function::Mul, &[rise, part]);
-        let base = p.call(Function::Shl, &[first, int(7, DType::I32)]);
+        let base = p.call(Function::Shl, &[first, whole(7)]);
         p.call(Function::Add, &[base, rise])
     })
 }

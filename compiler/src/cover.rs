@@ -39,6 +39,9 @@ const BEFORE_END: u64 = 4;
 /// Sizes are near an example that are at most 2 to the power of this away.
 const NEAR: u32 = 7;
 
+/// After so many versions for sizes that could share one, the next is for as many of them as it can be.
+const ENOUGH: usize = 2;
+
 /// By how much sizes that grow are larger in calls to come: with others, kernels for multiples of a number are not for all of them.
 const NEXT: [u64; 4] = [1, 2, 3, 5];
 
@@ -279,6 +282,28 @@ pub fn opened(
         }
     }
     Ok(open)
+}
+
+/// Of sizes for which versions were made, those that a version with these bindings may be for too. The first versions have the best kernels
+/// for the sizes that they were made for; where several have not been enough, the next is for all of these if it can be.
+pub fn together(
+    bindings: &Bindings,
+    inputs: &[Signature],
+    example: &[Vec<u64>],
+    asked: &[Vec<Vec<u64>>],
+) -> Vec<Vec<Vec<u64>>> {
+    let fits = |(input, (own, dims)): (&Signature, (&Vec<u64>, &Vec<u64>))| {
+        let one = |(axis, (own, size)): (usize, (&u64, &u64))| {
+            let range = bindings.open.get(&open_name(input, axis));
+            own == size || range.is_some_and(|(low, high)| (low..=high).contains(&size))
+        };
+        own.len() == dims.len() && own.iter().zip(dims).enumerate().all(one)
+    };
+    let all = |shapes: &&Vec<Vec<u64>>| {
+        shapes.len() == example.len() && inputs.iter().zip(example.iter().zip(shapes.iter())).all(fits)
+    };
+    let near: Vec<Vec<Vec<u64>>> = asked.iter().filter(all).cloned().collect();
+    if near.len() < ENOUGH { Vec::new() } else { near }
 }
 
 impl Model {

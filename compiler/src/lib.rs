@@ -35,7 +35,7 @@ mod weights;
 
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use cover::{Coverage, Steps, can_be_open, grown, likely, opened, refuses};
+pub use cover::{Coverage, Steps, can_be_open, grown, likely, opened, refuses, together};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::ModelFormat;
 pub use halite_sizes::Region;

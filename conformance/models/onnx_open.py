@@ -1,6 +1,7 @@
 """Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
-and values grow by every call; and `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each. Usage: onnx_open.py halite/tests/data"""
+and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
+scales a picture by a float of its size, as detectors do; and `open_lists.onnx`, loops and lists whose lengths data decide. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -131,6 +132,82 @@ def biased(path):
     save([node], "open_biased", inputs, outputs, [], path)
 
 
+class Made:
+    """Nodes and constants in the making."""
+
+    def __init__(self, name="", constants=None):
+        self.name, self.nodes, self.constants = name, [], [] if constants is None else constants
+
+    def constant(self, array):
+        self.constants.append(numpy_helper.from_array(np.asarray(array), f"c{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def ints(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def scalar(self, value):
+        return self.constant(np.array(value, np.int64))
+
+    def __call__(self, op, *inputs, outputs=1, **attributes):
+        names = [f"{self.name}{op.lower()}{len(self.nodes)}_{index}" for index in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+
+def picture(path):
+    """The short side becomes 24, or the long side 40; then borders up to multiples of 8, a convolution and a pool."""
+    m, value = Made(), helper.make_tensor_value_info
+    random = np.random.default_rng(4)
+    size = m("Shape", "picture", start=1)
+    single = lambda x: m("Cast", x, to=TensorProto.FLOAT)  # noqa: E731
+    number = lambda x: m.constant(np.float32(x))  # noqa: E731
+    sides = [single(m(op, size, keepdims=0)) for op in ("ReduceMin", "ReduceMax")]
+    scales = [m("Mul", m("Reciprocal", side), number(most)) for side, most in zip(sides, (24, 40))]
+    scaled = m("Floor", m("Mul", single(size), m("Min", *scales)))
+    image = m("Unsqueeze", "picture", m.ints(0))
+    sizes = m("Concat", m.ints(1, 3), m("Cast", scaled, to=TensorProto.INT64), axis=0)
+    image = m("Resize", image, "", "", sizes, mode="linear", coordinate_transformation_mode="half_pixel")
+    whole = m("Mul", m("Ceil", m("Div", scaled, number(8))), number(8))
+    more = m("Cast", m("Sub", whole, scaled), to=TensorProto.INT64)
+    image = m("Pad", image, m("Concat", m.ints(0, 0, 0, 0, 0, 0), more, axis=0))
+    image = m("Conv", image, m.constant(random.standard_normal((4, 3, 3, 3)).astype(np.float32) / 4), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    m.nodes.append(helper.make_node("MaxPool", [image], ["features"], kernel_shape=[2, 2], strides=[2, 2]))
+    inputs = [value("picture", TensorProto.FLOAT, [3, "height", "width"])]
+    save(m.nodes, "open_picture", inputs, [value("features", TensorProto.FLOAT, [1, 4, "rows", "columns"])], m.constants, path)
+
+
+def lists(path):
+    """A loop in a loop that grows by rows, lists that are added to in front and cut, pieces, and every other row."""
+    m, value = Made(), helper.make_tensor_value_info
+    floats, ints, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    above = m("Greater", m("ReduceMax", "x", m.ints(1), keepdims=0), m.constant(np.float32(0)))
+    count = m("Min", m("ReduceSum", m("Cast", above, to=ints), m.ints(0), keepdims=0), m.scalar(3))
+    inner = Made("inner_", m.constants)
+    new = inner("Add", "v", m.constant(np.float32(1)))
+    row, more = inner("Gather", new, m.scalar(0)), inner("Less", "j", m.scalar(1))
+    grows = helper.make_graph(inner.nodes, "inner", [value("j", ints, []), value("on", truth, []), value("v", floats, [None, 2])],
+                              [value(more, truth, []), value(new, floats, [None, 2]), value(row, floats, [2])])
+    outer = Made("outer_", m.constants)
+    times = outer("Cast", outer("Add", "i", m.scalar(1)), to=floats)
+    last, rows = outer("Loop", count, m.constant(np.array(True)), outer("Mul", "x", times), outputs=2, body=grows)
+    longer = outer("SequenceInsert", "list", outer("Concat", last, rows, axis=0), m.scalar(0))
+    go = outer("Identity", "go")
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(floats, [None, 2]))
+    body = helper.make_graph(outer.nodes, "outer", [value("i", ints, []), value("go", truth, []), helper.make_value_info("list", kind)],
+                             [value(go, truth, []), helper.make_value_info(longer, kind)])
+    all = m("Loop", count, m.constant(np.array(True)), m("SequenceConstruct", "x"), body=body)
+    y = m("ConcatFromSequence", m("SequenceErase", all, m.scalar(-1)), axis=0)
+    pieces = m("SplitToSequence", y, m.scalar(3), axis=0)
+    pieces = m("SequenceInsert", pieces, m("SequenceAt", pieces, m.scalar(-1)), m.scalar(0))
+    places = m("Range", m.scalar(0), m("Squeeze", m("Shape", y, start=0, end=1)), m.scalar(2))
+    m.nodes.append(helper.make_node("ConcatFromSequence", [pieces], ["joined"], axis=0))
+    m.nodes.append(helper.make_node("Gather", [y, places], ["others"]))
+    outputs = [value("joined", floats, ["all", 2]), value("others", floats, ["half", 2])]
+    save(m.nodes, "open_lists", [value("x", floats, ["rows", 2])], outputs, m.constants, path)
+
+
+picture(f"{sys.argv[1]}/open_picture.onnx")
+lists(f"{sys.argv[1]}/open_lists.onnx")
 encoder(f"{sys.argv[1]}/open_encoder.onnx")
 biased(f"{sys.argv[1]}/open_biased.onnx")
 decoder(f"{sys.argv[1]}/open_decoder.onnx")

@@ -18,6 +18,8 @@ use halite::{ElementType, RunOptions, Session, Stage, State, Tensor};
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");
 const DECODER: &[u8] = include_bytes!("data/open_decoder.onnx");
 const BIASED: &[u8] = include_bytes!("data/open_biased.onnx");
+const PICTURE: &[u8] = include_bytes!("data/open_picture.onnx");
+const LISTS: &[u8] = include_bytes!("data/open_lists.onnx");
 const WIDTH: usize = 16;
 
 /// Some numbers that are not the same in any two rows.
@@ -379,5 +381,96 @@ fn floats_of_sizes_do_not_make_a_version_for_each() {
         }
         let versions = session.loaded_versions();
         assert!(versions <= most, "{versions} versions, {decides}");
+    }
+}
+
+/// A picture of so many rows and columns.
+fn picture(rows: usize, columns: usize) -> Tensor {
+    let numbers: Vec<f32> = (0..3 * rows * columns).map(|i| (i * 29 % 83) as f32 / 83.0 - 0.4).collect();
+    Tensor::from_slice(&numbers, [3, rows, columns]).unwrap()
+}
+
+/// The size that `PICTURE` scales a side to: single precision in each step, as detectors compute it.
+fn scaled(rows: usize, columns: usize) -> [usize; 2] {
+    let scale = |side: usize, most: f32| 1.0 / side as f32 * most;
+    let scale = scale(rows.min(columns), 24.0).min(scale(rows.max(columns), 40.0));
+    [rows, columns].map(|side| (side as f32 * scale).floor() as usize)
+}
+
+#[test]
+fn pictures_that_are_scaled_by_floats_of_their_sizes_share_plans() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(PICTURE.to_vec()).max_loaded_versions(64).build().unwrap();
+    let sizes = [
+        (20, 30),
+        (24, 24),
+        (48, 30),
+        (31, 57),
+        (16, 60),
+        (63, 63),
+        (50, 17),
+        (33, 34),
+        (17, 19),
+        (40, 24),
+        (61, 37),
+        (29, 62),
+        (35, 35),
+        (22, 55),
+    ];
+    for (index, (rows, columns)) in sizes.into_iter().enumerate() {
+        let found = session.run(picture(rows, columns)).unwrap();
+        let wanted = scaled(rows, columns).map(|side| side.div_ceil(8) * 2);
+        assert_eq!(found["features"].shape(), [1, 4, wanted[0], wanted[1]], "{rows} x {columns}");
+        if index % 4 == 1 {
+            let alone = builder(&device)
+                .model(PICTURE.to_vec())
+                .dimension("height", rows)
+                .dimension("width", columns)
+                .build()
+                .unwrap();
+            let alone = alone.run(picture(rows, columns)).unwrap();
+            let [found, alone] = [&found, &alone].map(|out| out["features"].to_vec::<f32>().unwrap());
+            assert!(near(&found, &alone), "{rows} x {columns}: {found:?} {alone:?}");
+        }
+    }
+    let versions = session.loaded_versions();
+    assert!((2..=7).contains(&versions), "{versions} versions for {} sizes", sizes.len());
+}
+
+/// What `LISTS` computes: pairs of numbers that are joined, and every other one of those that it joins them of.
+fn listed(rows: &[[f32; 2]]) -> [Vec<[f32; 2]>; 2] {
+    let count = rows.iter().filter(|row| row[0].max(row[1]) > 0.0).count().min(3);
+    let mut parts: Vec<Vec<[f32; 2]>> = Vec::new();
+    for run in 0..count {
+        let mut state: Vec<[f32; 2]> = rows.iter().map(|row| row.map(|x| x * (run + 1) as f32)).collect();
+        let mut firsts = Vec::new();
+        for _ in 0..count.min(2) {
+            state.iter_mut().flatten().for_each(|x| *x += 1.0);
+            firsts.push(state[0]);
+        }
+        state.append(&mut firsts);
+        parts.insert(0, state);
+    }
+    let all = parts.concat();
+    let last = all.chunks(3).next_back().unwrap_or_default();
+    [[last, &all].concat(), all.iter().copied().step_by(2).collect()]
+}
+
+#[test]
+fn lists_and_loops_have_the_lengths_that_data_decide() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(LISTS.to_vec()).max_loaded_versions(64).build().unwrap();
+    for count in [5, 3, 9, 2, 1, 17, 4] {
+        let number = |i: usize| ((i * 31 + count * 7) % 23) as f32 / 4.0 - 3.5;
+        let mut rows: Vec<[f32; 2]> = (0..count).map(|i| [number(2 * i), number(2 * i + 1)]).collect();
+        // One at least is found.
+        rows[0][0] = 0.5;
+        let numbers: Vec<f32> = rows.iter().flatten().copied().collect();
+        let out = session.run(Tensor::from_slice(&numbers, [count, 2]).unwrap()).unwrap();
+        for (name, wanted) in ["joined", "others"].into_iter().zip(listed(&rows)) {
+            assert_eq!(out[name].shape(), [wanted.len(), 2], "{name} of {count}");
+            let found = out[name].to_vec::<f32>().unwrap();
+            assert!(near(&found, wanted.as_flattened()), "{name} of {count}: {found:?} {wanted:?}");
+        }
     }
 }

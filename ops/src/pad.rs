@@ -8,7 +8,7 @@ use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
     conv2d::f32,
-    moves::{MOST_DIMS, coordinates, count, dense_strides, list, numbers, pick, size_name},
+    moves::{MOST_DIMS, coordinates, count, dense_strides, list, numbers, pick, signed, size_name},
 };
 
 /// What is around a tensor. Names are those of ONNX.
@@ -34,11 +34,11 @@ pub struct Pad {
     #[serde(deserialize_with = "list")]
     pub input: Vec<Size>,
     /// Places before the input in each dimension; negative ones cut.
-    #[serde(deserialize_with = "list")]
-    pub before: Vec<i64>,
+    #[serde(deserialize_with = "signed")]
+    pub before: Vec<Size>,
     /// Places behind the input in each dimension; negative ones cut.
-    #[serde(deserialize_with = "list")]
-    pub after: Vec<i64>,
+    #[serde(deserialize_with = "signed")]
+    pub after: Vec<Size>,
     /// What is around.
     #[serde(default)]
     pub border: Border,
@@ -65,17 +65,17 @@ impl Pad {
     /// A tensor with a border of zeros.
     pub fn new(input: &[u64], before: &[i64], after: &[i64], dtype: DType) -> Self {
         let input = input.iter().map(Size::from).collect();
-        let (before, after) = (before.to_vec(), after.to_vec());
+        let [before, after] = [before, after].map(|all| all.iter().map(|n| Size::from(*n)).collect());
         Pad { input, before, after, border: Border::Constant, value: Exact(0.0), dtype }
     }
 
     /// The dimensions.
     pub fn extents(&self) -> Vec<Extent> {
         let borders = self.before.iter().zip(&self.after);
-        let extent = |(input, (before, after)): (&Size, (&i64, &i64))| Extent {
+        let extent = |(input, (before, after)): (&Size, (&Size, &Size))| Extent {
             input: *input,
-            output: *input + Size::from(*before) + Size::from(*after),
-            before: (*before).into(),
+            output: *input + *before + *after,
+            before: *before,
         };
         self.input.iter().zip(borders).map(extent).collect()
     }

@@ -229,7 +229,7 @@ fn ended(plan: &Plan, target: &Capabilities, for_all: bool) -> Option<String> {
     let most = u64::from(target.max_loop_turns);
     // Where nothing ends loops, nothing is asked of sizes.
     let all_done = target.max_loop_turns == u32::MAX
-        || if for_all { plan.turns.is_at_most(most) } else { plan.turns.stays_within(most) };
+        || if for_all { plan.turns.is_at_most(most) } else { plan.turns.stays_in_limit(most) };
     (!all_done).then(|| format!("has loops of {} turns, and the target ends loops after {most}", plan.turns))
 }
 

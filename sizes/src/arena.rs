@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::{
-    poly::{Atom, AtomId, Poly, Term, ceil_log2, pow2},
+    atom::{Atom, ceil_log2, pow2},
+    poly::{AtomId, Poly, Term},
     range::Range,
     region::{Guard, Region, Rule},
     undo::Undo,
@@ -284,6 +285,7 @@ impl Arena {
                 let power = |end: i128| i128::from(pow2(end.clamp(0, 62) as i64));
                 Range { low: power(range.low), high: power(range.high) }
             }
+            Atom::Truncated(float) => float.whole_range(&|poly| self.range(poly)),
         };
         by_parts.and(known.range)
     }
@@ -365,7 +367,12 @@ impl Arena {
 
     /// Notes what has to hold once data have decided.
     pub(crate) fn promise(&mut self, poly: Poly, rule: Rule) {
-        let is_limit = rule == Rule::NotNegative && poly.constant >= LIMIT;
+        self.promise_all(poly, rule, false);
+    }
+
+    /// The same; `is_limit` says that it only keeps sizes from becoming more than a device can do.
+    pub(crate) fn promise_all(&mut self, poly: Poly, rule: Rule, is_limit: bool) {
+        let is_limit = is_limit || rule == Rule::NotNegative && poly.constant >= LIMIT;
         let guard = Guard { poly, rule };
         if !self.promises.iter().any(|known| known.guard == guard) {
             self.promises.push(Promise { guard, is_limit });

@@ -7,7 +7,8 @@ use std::{
 
 use crate::{
     arena::{Arena, MOST_TERMS},
-    poly::{Atom, Poly},
+    atom::Atom,
+    poly::Poly,
     region::Rule,
     size::Size,
 };
@@ -80,7 +81,7 @@ fn divides(arena: &mut Arena, a: &Poly, b: &Poly) -> bool {
     positive && arena.decide(a, Rule::NotNegative)
 }
 
-fn quotient(arena: &mut Arena, a: &Poly, b: &Poly) -> Option<Poly> {
+pub(crate) fn quotient(arena: &mut Arena, a: &Poly, b: &Poly) -> Option<Poly> {
     if !divides(arena, a, b) {
         return None;
     }

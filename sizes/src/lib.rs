@@ -21,15 +21,18 @@
 //!
 //! # Expressions
 //! Polynomials with integer coefficients over symbols and over what is no polynomial: quotients, remainders, minima, maxima,
-//! logarithms and powers of two. Equal polynomials are one, so sizes that are equal by algebra are known to be. Numbers saturate at the ends of
+//! logarithms and powers of two, and floats that are rounded to whole numbers ([`Float`]). Equal polynomials are one, so sizes that are equal by algebra are known to be. Numbers saturate at the ends of
 //! `i64`; sizes that come near cannot be allocated, and planning refuses them.
 #![forbid(unsafe_code)]
 
 mod arena;
 mod arithmetic;
 mod aside;
+mod atom;
 mod compare;
 mod current;
+mod float;
+mod floats;
 mod poly;
 mod range;
 mod region;
@@ -41,8 +44,10 @@ mod undo;
 mod written;
 
 pub use aside::{Aside, aside, is_worth};
+pub use atom::Atom;
 pub use current::{for_all_data, noted_at, take_pinned, without_fixing};
-pub use poly::{Atom, AtomId, Poly, Term};
+pub use float::{Float, FloatFunction};
+pub use poly::{AtomId, Poly, Term};
 pub use region::{Guard, Region, Rule, evaluate};
 pub use size::Size;
 pub use trace::{Entered, Trace};

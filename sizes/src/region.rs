@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::poly::{Atom, AtomId, Poly, Term};
+use crate::{
+    atom::Atom,
+    poly::{AtomId, Poly, Term},
+};
 
 /// What a polynomial has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,6 +74,7 @@ fn text<'a>(
         Some(Atom::Most(a, b)) => format!("max({}, {})", part(a), part(b)),
         Some(Atom::CeilLog2(a)) => format!("log2({})", part(a)),
         Some(Atom::Pow2(a)) => format!("2^({})", part(a)),
+        Some(Atom::Truncated(float)) => float.text(&part),
     };
     let product = |term: &Term| {
         let atoms: Vec<String> = term.atoms.iter().map(one).collect();

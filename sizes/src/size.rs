@@ -7,13 +7,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{
-    arena::Arena,
-    current::with,
-    poly::{Atom, Poly},
-    region::Rule,
-    written::saw_open,
-};
+use crate::{arena::Arena, atom::Atom, current::with, poly::Poly, region::Rule, written::saw_open};
 
 /// A size: a number and, where it is open, how it is computed of symbols. Plain data; a size that is open is used while its
 /// [`crate::Trace`] is entered.
@@ -151,7 +145,16 @@ impl Size {
 
     /// Whether it is no more than another: where data decide, that is promised, and whoever has the data checks it.
     pub fn stays_within(self, other: impl Into<Size>) -> bool {
-        let other = other.into();
+        self.promised_within(other.into(), false)
+    }
+
+    /// The same of a limit that is the device's: calls whose data decide more fail, and that alone is no reason to compute it another
+    /// way ([`crate::for_all_data`]).
+    pub fn stays_in_limit(self, most: u64) -> bool {
+        self.promised_within(most.into(), true)
+    }
+
+    fn promised_within(self, other: Size, is_limit: bool) -> bool {
         if !self.is_data() && !other.is_data() {
             return self <= other;
         }
@@ -160,7 +163,7 @@ impl Size {
             let Some(rest) = b.minus(&a) else { return false };
             let range = arena.range(&rest);
             if range.low < 0 && range.high >= 0 {
-                arena.promise(rest, Rule::NotNegative);
+                arena.promise_all(rest, Rule::NotNegative, is_limit);
             }
             range.high >= 0
         })
@@ -231,13 +234,13 @@ impl Size {
     /// The least `l` with `2^l` not below it.
     #[must_use]
     pub fn ceil_log2(self) -> Size {
-        self.function(crate::poly::ceil_log2, Atom::CeilLog2)
+        self.function(crate::atom::ceil_log2, Atom::CeilLog2)
     }
 
     /// Two to the power of it.
     #[must_use]
     pub fn pow2(self) -> Size {
-        self.function(crate::poly::pow2, Atom::Pow2)
+        self.function(crate::atom::pow2, Atom::Pow2)
     }
 
     /// The smaller of two. Notes nothing.
@@ -254,17 +257,7 @@ impl Size {
 
     fn extreme(self, other: Size, least: bool) -> Size {
         let number = |a: i64, b: i64| if least { a.min(b) } else { a.max(b) };
-        self.combine(other, number, |arena, a, b| {
-            let range = arena.range(&a.minus(b)?);
-            if range.low >= 0 {
-                return Some(if least { b.clone() } else { a.clone() });
-            }
-            if range.high <= 0 {
-                return Some(if least { a.clone() } else { b.clone() });
-            }
-            let (a, b) = (a.clone(), b.clone());
-            arena.of_atom(if least { Atom::Least(a, b) } else { Atom::Most(a, b) })
-        })
+        self.combine(other, number, |arena, a, b| extreme(arena, a, b, least))
     }
 
     /// The least multiple of `step`, above 0, that is not below it.
@@ -294,6 +287,19 @@ impl Size {
     pub fn fits_u32(self) -> bool {
         self >= 0 && self <= i64::from(u32::MAX)
     }
+}
+
+/// The smaller or the larger of two.
+pub(crate) fn extreme(arena: &mut Arena, a: &Poly, b: &Poly, least: bool) -> Option<Poly> {
+    let range = arena.range(&a.minus(b)?);
+    if range.low >= 0 {
+        return Some(if least { b.clone() } else { a.clone() });
+    }
+    if range.high <= 0 {
+        return Some(if least { a.clone() } else { b.clone() });
+    }
+    let (a, b) = (a.clone(), b.clone());
+    arena.of_atom(if least { Atom::Least(a, b) } else { Atom::Most(a, b) })
 }
 
 /// By number and expression: sizes that are equal by guards alone have different hashes.

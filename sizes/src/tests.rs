@@ -239,3 +239,67 @@ fn results_that_have_to_hold_for_more_tell_what_fails() {
     assert_eq!(region.why_not(&[6, 7]).unwrap(), "there: 1 n m + -200 >= 0");
     assert_eq!(region.why_not(&[1001, 7]).unwrap(), "here: -1 n + 999 >= 0");
 }
+
+/// The size of an image that is scaled as detectors do it, as one step after the other rounds it.
+fn scaled(height: u64, width: u64) -> u64 {
+    let (least, most) = (height.min(width) as f32, height.max(width) as f32);
+    let scale = (1.0 / least * 64.0).min(1.0 / most * 107.0);
+    (height as f32 * scale).floor() as u64
+}
+
+fn call(function: FloatFunction, operands: &[&Float]) -> Float {
+    Float::call(function, operands.iter().map(|float| (*float).clone()).collect()).unwrap()
+}
+
+#[test]
+fn floats_of_sizes_are_rounded_as_they_are() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (h, w) = (trace.symbol("h", 72, 16, 255), trace.symbol("w", 88, 16, 255));
+    let inverse = |size: Size| call(FloatFunction::Div, &[&Float::number(1.0), &Float::of(size).unwrap()]);
+    let by = |float: Float, number| call(FloatFunction::Mul, &[&float, &Float::number(number)]);
+    let (least, most) = (by(inverse(h.min(w)), 64.0), by(inverse(h.max(w)), 107.0));
+    let scale = call(FloatFunction::Min, &[&least, &most]);
+    let size = call(FloatFunction::Mul, &[&Float::of(h).unwrap(), &scale]);
+    let size = call(FloatFunction::Floor, &[&size]).truncated().unwrap();
+    assert_eq!(size.value(), scaled(72, 88));
+    assert!(!size.is_constant() && size.least() >= 1 && size.most() < 2048, "{size:?}");
+    // What guards say of it holds for all sizes.
+    assert!(size < 100);
+    let region = trace.region();
+    for height in 16..=255 {
+        for width in (16..=255).step_by(7) {
+            assert_eq!(region.has(&[height, width]), scaled(height, width) < 100, "{height} {width}");
+        }
+    }
+}
+
+#[test]
+fn floats_of_whole_numbers_are_those() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let n = trace.symbol("n", 72, 1, 5000);
+    let own = Float::of(n).unwrap();
+    assert!(own.truncated().unwrap().is(n));
+    // As far as 32 divides it, rounded up: a multiple of 32.
+    let parts = call(FloatFunction::Div, &[&own, &Float::number(32.0)]);
+    let whole = call(FloatFunction::Ceil, &[&parts]);
+    let padded = call(FloatFunction::Mul, &[&whole, &Float::number(32.0)]).truncated().unwrap();
+    assert!(padded.is((n + 31) / 32 * 32), "{padded:?}");
+    let half = call(FloatFunction::Floor, &[&call(FloatFunction::Mul, &[&own, &Float::number(0.5)])]);
+    assert!(half.truncated().unwrap().is(n / 2));
+    // The same of what was rounded before; what is left may be negative for all that is known.
+    let scaled = call(FloatFunction::Floor, &[&call(FloatFunction::Mul, &[&own, &Float::number(1.37)])]);
+    let parts = call(FloatFunction::Ceil, &[&call(FloatFunction::Div, &[&scaled, &Float::number(8.0)])]);
+    let whole = call(FloatFunction::Mul, &[&parts, &Float::number(8.0)]);
+    let border = call(FloatFunction::Sub, &[&whole, &scaled]).truncated().unwrap();
+    let size = scaled.truncated().unwrap();
+    assert_eq!((size.value(), border.signed_value()), (98, 6));
+    assert!(border.is((size + 7) / 8 * 8 - size));
+    // Nothing else may be computed so: by 0, of more than is known, of what can be negative.
+    let none = call(FloatFunction::Sub, &[&own, &Float::number(10.5)]);
+    assert!(Float::call(FloatFunction::Div, vec![own.clone(), none.clone()]).is_none());
+    assert!(none.truncated().is_none());
+    assert!(Float::of(trace.symbol("m", 3, 1, u64::MAX)).is_none());
+    assert!(Float::of(trace.data_symbol("d", 3, 1, 9)).is_none());
+}

@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 
 use crate::{
     arena::Arena,
+    atom::Atom,
     current,
-    poly::{Atom, AtomId, Poly},
+    poly::{AtomId, Poly},
     region::{Guard, Region},
     size::Size,
 };

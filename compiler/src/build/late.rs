@@ -4,9 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use halite_ops::{Operation, Values};
+use halite_sizes::Size;
 
-use super::{Builder, budget::Cost};
-use crate::graph::{ElementType, TensorId};
+use super::{Builder, Result, budget::Cost, floats::Known};
+use crate::graph::{ElementType, NodeOp, TensorId};
 
 /// Most elements of what sizes depend on.
 const MOST: u64 = 64;
@@ -39,8 +40,37 @@ impl Builder {
         inputs.iter().any(|id| self.late.contains_key(id)) || element.is_float() && inputs.iter().any(is_open)
     }
 
+    /// An operation whose result could be known and is left to a device. Integers that it computes of sizes are expressions instead.
+    pub(super) fn left(
+        &mut self,
+        operation: Operation,
+        inputs: &[TensorId],
+        element: ElementType,
+        sizes: &[Size],
+    ) -> Result<Vec<TensorId>> {
+        let floats = self.fold_floats(&operation, inputs);
+        let whole =
+            floats.as_ref().and_then(|known| known.iter().map(Known::whole).collect::<Option<Vec<_>>>());
+        if let Some(values) = whole {
+            let dims: Vec<u64> = sizes.iter().map(|size| size.exact()).collect();
+            return Ok(vec![self.computed(element, &dims, values)?]);
+        }
+        let late = Late::Operation(Box::new(operation.clone()), inputs.to_vec());
+        let made = self.push(NodeOp::Operation(operation), inputs, &[(element, sizes.to_vec())])?;
+        self.leave(made[0], late);
+        if let Some(known) = floats {
+            self.remember_floats(made[0], known);
+        }
+        Ok(made)
+    }
+
     /// Notes how a tensor is computed that was left to a device.
     pub(super) fn leave(&mut self, id: TensorId, late: Late) {
+        if let Late::View(from) = &late
+            && let Some(floats) = self.floats_of_sizes.get(from).cloned()
+        {
+            self.floats_of_sizes.insert(id, floats);
+        }
         let is_small = |id: &TensorId| {
             let count = self.tensor(*id).count();
             count.is_constant() && count.value() <= MOST

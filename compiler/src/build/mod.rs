@@ -14,6 +14,7 @@ mod data;
 mod elementwise;
 mod experts;
 mod flat;
+mod floats;
 mod gather;
 mod known_values;
 mod late;
@@ -120,6 +121,8 @@ pub struct Builder {
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
     /// What was left to devices of what sizes decide.
     late: HashMap<TensorId, late::Late>,
+    /// Of what was left to devices, the few floats that are known as they are computed of sizes.
+    floats_of_sizes: HashMap<TensorId, Vec<halite_sizes::Float>>,
     /// What floats are made of, for those that make codes of them.
     known: codes::Known,
     /// Recurrent layers, for those that read them.
@@ -306,13 +309,11 @@ impl Builder {
                 .map(|(v, (element, shape))| self.values(*element, shape.exact(), v));
             return made.collect();
         }
-        let outputs: Vec<_> = outputs.iter().map(|(e, shape)| (*e, shape.sizes().to_vec())).collect();
-        let late = is_left.then(|| late::Late::Operation(Box::new(operation.clone()), inputs.to_vec()));
-        let made = self.push(NodeOp::Operation(operation), inputs, &outputs)?;
-        if let Some(late) = late {
-            self.leave(made[0], late);
+        if let ([(element, shape)], true) = (&outputs[..], is_left) {
+            return self.left(operation, inputs, *element, shape.sizes());
         }
-        Ok(made)
+        let outputs: Vec<_> = outputs.iter().map(|(e, shape)| (*e, shape.sizes().to_vec())).collect();
+        self.push(NodeOp::Operation(operation), inputs, &outputs)
     }
 
     /// An operation with one output.

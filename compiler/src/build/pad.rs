@@ -7,11 +7,11 @@ use halite_ops::{
 
 use halite_sizes::Size;
 
-use super::{Builder, Range, Result};
+use super::{Builder, Result};
 use crate::graph::TensorId;
 
 /// A dimension and what is put before and behind it; less than 0 cuts.
-type Bordered = (Size, i64, i64);
+type Bordered = (Size, Size, Size);
 
 impl Builder {
     /// A tensor with borders: `(before, behind)` for each dimension, where less than 0 cuts. `value` is what a constant
@@ -26,17 +26,36 @@ impl Builder {
         border: Border,
         value: f64,
     ) -> Result<TensorId> {
+        let borders: Vec<[Size; 2]> = borders.iter().map(|(a, z)| [(*a).into(), (*z).into()]).collect();
+        self.bordered(tensor, &borders, border, value)
+    }
+
+    /// The same with borders of one value, whose sizes may be open.
+    ///
+    /// # Errors
+    /// As [`Builder::pad`].
+    pub fn pad_open(&mut self, tensor: TensorId, borders: &[[Size; 2]], value: f64) -> Result<TensorId> {
+        self.bordered(tensor, borders, Border::Constant, value)
+    }
+
+    fn bordered(
+        &mut self,
+        tensor: TensorId,
+        borders: &[[Size; 2]],
+        border: Border,
+        value: f64,
+    ) -> Result<TensorId> {
         if borders.len() != self.rank(tensor) {
             let what = self.describe(&[tensor]);
             return Err(self.invalid(format!("{} borders for {what}", borders.len())));
         }
-        if borders.iter().all(|border| *border == (0, 0)) {
+        if borders.iter().flatten().all(|size| size.is(0.into())) {
             return Ok(tensor);
         }
         let (element, dims) = (self.element(tensor), self.sizes(tensor).to_vec());
-        let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, (a, z))| (*size, *a, *z)).collect();
+        let all: Vec<Bordered> = dims.iter().zip(borders).map(|(size, [a, z])| (*size, *a, *z)).collect();
         let size = |(size, before, behind): &Bordered| {
-            let size = *size + Size::from(*before) + Size::from(*behind);
+            let size = *size + *before + *behind;
             Size::constant(0).stays_within(size).then_some(size)
         };
         let Some(result) = all.iter().map(size).collect::<Option<Vec<Size>>>() else {
@@ -56,70 +75,13 @@ impl Builder {
     }
 }
 
-impl Builder {
-    /// The same with borders of one value, whose sizes may be open.
-    ///
-    /// # Errors
-    /// As [`Builder::pad`].
-    pub fn pad_open(&mut self, tensor: TensorId, borders: &[[Size; 2]], value: f64) -> Result<TensorId> {
-        if borders.len() != self.rank(tensor) {
-            let what = self.describe(&[tensor]);
-            return Err(self.invalid(format!("{} borders for {what}", borders.len())));
-        }
-        let is_known = |both: &[Size; 2]| both.iter().all(|size| size.is_constant());
-        let known: Vec<(i64, i64)> = borders
-            .iter()
-            .map(
-                |both| if is_known(both) { (both[0].signed_value(), both[1].signed_value()) } else { (0, 0) },
-            )
-            .collect();
-        let mut made = self.pad(tensor, &known, Border::Constant, value)?;
-        for (axis, both) in borders.iter().enumerate().filter(|(_, both)| !is_known(both)) {
-            made = self.bordered(made, axis, *both, value)?;
-        }
-        Ok(made)
-    }
-
-    /// A tensor with a border before and behind one dimension: less than 0 cuts.
-    fn bordered(&mut self, tensor: TensorId, axis: usize, both: [Size; 2], value: f64) -> Result<TensorId> {
-        let mut dims = self.sizes(tensor).to_vec();
-        let mut more = [Size::constant(0); 2];
-        let mut cut = more;
-        for (side, size) in both.into_iter().enumerate() {
-            match size.is_data() {
-                // What data decide is added; a call of which that is not true fails.
-                true if Size::constant(0).stays_within(size) => more[side] = size,
-                true => {
-                    return Err(self.unsupported(format!("a border of {size}, which data decide, that cuts")));
-                }
-                false if size < 0 => cut[side] = -size,
-                false => more[side] = size,
-            }
-        }
-        let left = dims[axis] - cut[0] - cut[1];
-        if !Size::constant(0).stays_within(left) {
-            let what = self.describe(&[tensor]);
-            return Err(self.invalid(format!("borders {both:?} of {what} leave less than nothing")));
-        }
-        let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
-        ranges[axis] = Range { start: cut[0], step: 1, count: left };
-        let middle = if left.is(dims[axis]) { tensor } else { self.slice(tensor, &ranges)? };
-        let filler = self.float(self.element(tensor), value)?;
-        let mut side = |b: &mut Self, size: Size| {
-            dims[axis] = size;
-            b.expand_to(filler, &dims)
-        };
-        let parts = [side(self, more[0])?, middle, side(self, more[1])?];
-        self.concat(&parts, axis)
-    }
-}
-
 /// Neighbours without borders as one dimension.
 fn join(all: &[Bordered]) -> Vec<Bordered> {
     let mut joined: Vec<Bordered> = Vec::new();
+    let none = |before: &Size, behind: &Size| before.is(0.into()) && behind.is(0.into());
     for (size, before, behind) in all {
         match joined.last_mut() {
-            Some((outer, 0, 0)) if *before == 0 && *behind == 0 => *outer *= *size,
+            Some((outer, a, z)) if none(a, z) && none(before, behind) => *outer *= *size,
             _ => joined.push((*size, *before, *behind)),
         }
     }

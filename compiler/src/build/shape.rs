@@ -205,13 +205,31 @@ impl Builder {
         let some: Vec<TensorId> = tensors.iter().filter(there).copied().collect();
         let tensors = if some.is_empty() { &tensors[..1] } else { &some };
         let sizes: Vec<Size> = tensors.iter().map(|id| self.sizes(*id)[axis]).collect();
-        dims[axis] = sizes.iter().sum();
         if let [only] = tensors {
             return Ok(*only);
         }
+        let tensors = &self.of_one_size(tensors, axis, &mut dims)?;
+        dims[axis] = sizes.iter().sum();
         let (outer, inner) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
         let dtype = element.storage();
         self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
+    }
+
+    /// Tensors whose sizes agree but for those along an axis, with the same sizes: numbers, where any has them, in place of what data
+    /// decide and is promised to be them.
+    fn of_one_size(&mut self, tensors: &[TensorId], axis: usize, dims: &mut [Size]) -> Result<Vec<TensorId>> {
+        for (i, size) in dims.iter_mut().enumerate().filter(|(i, _)| *i != axis) {
+            let known = tensors.iter().map(|id| self.sizes(*id)[i]).find(|own| own.is_constant());
+            *size = known.unwrap_or(*size);
+        }
+        let mut made = Vec::new();
+        for id in tensors {
+            let mut own = dims.to_vec();
+            own[axis] = self.sizes(*id)[axis];
+            let same = own.iter().zip(self.sizes(*id)).all(|(a, b)| a.is(*b));
+            made.push(if same { *id } else { self.view(*id, self.element(*id), &own)? });
+        }
+        Ok(made)
     }
 
     /// A walk of many dimensions, outer ones first: what the inner [`MOST_DIMS`] - 1 dimensions read is copied for each place

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite_ops::{
     DType, Operation, Values,
     elementwise::Elementwise,
-    expression::{Expression, Function, Node, Operand, Scalar, Type},
+    expression::{Function, Node, Operand, Scalar, Type},
     moves::dense_strides,
     numbers::{self, Numbers},
     reduce::ReduceKind,
@@ -16,7 +16,7 @@ use super::{Builder, Result};
 use crate::graph::{ElementType, NodeOp, TensorId};
 
 /// Most elements that are computed so: shapes have few.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 impl Builder {
     /// A tensor whose elements, integers or booleans, are known as they are computed of symbols.
@@ -127,40 +127,23 @@ impl Builder {
 }
 
 fn fold(operation: &Operation, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
-    let counts = operation.outputs();
-    let [output] = &counts[..] else { return None };
-    let count = usize::try_from(output.elements().value()).ok().filter(|count| *count <= MOST)?;
     match operation {
-        Operation::Elementwise(op) => elementwise(op, inputs),
-        Operation::StridedCopy(copy) => {
-            let shape: Vec<usize> = copy.shape.iter().map(|size| size.exact_usize()).collect();
-            let strides: Vec<i64> = copy.strides.iter().map(|stride| stride.exact_signed()).collect();
-            let place = |index: usize| {
-                let (mut rest, mut at) = (index, copy.offset.exact_signed());
-                for (size, stride) in shape.iter().zip(&strides).rev() {
-                    at += (rest % size) as i64 * stride;
-                    rest /= size;
-                }
-                inputs[0].get(usize::try_from(at).ok()?).copied()
+        Operation::Elementwise(op) => {
+            let types = op.program.types(&op.dtypes()).ok()?;
+            let is_whole = |ty: &Type| match ty {
+                Type::Bool => true,
+                Type::Of(dtype) => !dtype.is_float(),
+                Type::Table => false,
             };
-            (0..count).map(place).collect()
-        }
-        Operation::Gather(gather) => {
-            let [outer, axis, inner] = [gather.outer, gather.axis, gather.inner].map(Size::exact_signed);
-            let mut made = Vec::new();
-            for o in 0..outer {
-                for index in &inputs[1] {
-                    let index = index.exact_signed();
-                    let index = if index < 0 { index + axis } else { index };
-                    for i in 0..inner {
-                        let at = (o * axis + index) * inner + i;
-                        made.push(*inputs[0].get(usize::try_from(at).ok()?)?);
-                    }
-                }
+            let is_float = |dtype: &DType| dtype.is_float();
+            if !types.iter().all(is_whole)
+                || op.dtypes().iter().any(is_float)
+                || op.program.outputs.iter().any(|output| output.dtype.is_float())
+            {
+                return None;
             }
-            Some(made)
+            elementwise(op, inputs, &apply, &whole_constant)
         }
-        Operation::Concat(concat) if concat.outer == 1 => Some(inputs.concat()),
         Operation::Reduce(reduce) if reduce.outer == 1 && reduce.inner == 1 => {
             let all = inputs[0].iter().copied();
             Some(vec![match reduce.kind {
@@ -171,27 +154,67 @@ fn fold(operation: &Operation, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
                 _ => return None,
             }])
         }
+        _ => moved(operation, inputs, &|index| Some(*index)),
+    }
+}
+
+/// The result of an operation that moves few elements; `whole` is what an element is as an index.
+pub(super) fn moved<T: Clone>(
+    operation: &Operation,
+    inputs: &[Vec<T>],
+    whole: &dyn Fn(&T) -> Option<Size>,
+) -> Option<Vec<T>> {
+    let counts = operation.outputs();
+    let [output] = &counts[..] else { return None };
+    let count = usize::try_from(output.elements().value()).ok().filter(|count| *count <= MOST)?;
+    match operation {
+        Operation::StridedCopy(copy) => {
+            let shape: Vec<usize> = copy.shape.iter().map(|size| size.exact_usize()).collect();
+            let strides: Vec<i64> = copy.strides.iter().map(|stride| stride.exact_signed()).collect();
+            let place = |index: usize| {
+                let (mut rest, mut at) = (index, copy.offset.exact_signed());
+                for (size, stride) in shape.iter().zip(&strides).rev() {
+                    at += (rest % size) as i64 * stride;
+                    rest /= size;
+                }
+                inputs[0].get(usize::try_from(at).ok()?).cloned()
+            };
+            (0..count).map(place).collect()
+        }
+        Operation::Gather(gather) => {
+            let [outer, axis, inner] = [gather.outer, gather.axis, gather.inner].map(Size::exact_signed);
+            let mut made = Vec::new();
+            for o in 0..outer {
+                for index in &inputs[1] {
+                    let index = whole(index)?.exact_signed();
+                    let index = if index < 0 { index + axis } else { index };
+                    for i in 0..inner {
+                        let at = (o * axis + index) * inner + i;
+                        made.push(inputs[0].get(usize::try_from(at).ok()?)?.clone());
+                    }
+                }
+            }
+            Some(made)
+        }
+        Operation::Concat(concat) if concat.outer == 1 => Some(inputs.concat()),
         _ => None,
     }
 }
 
-fn elementwise(op: &Elementwise, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
-    let types = op.program.types(&op.dtypes()).ok()?;
-    let is_whole = |ty: &Type| match ty {
-        Type::Bool => true,
-        Type::Of(dtype) => !dtype.is_float(),
-        Type::Table => false,
-    };
+/// What a function gives for numbers that are known.
+type Apply<'a, T> = &'a dyn Fn(&Node, &[T]) -> Option<T>;
+
+/// The results of an elementwise operation on few elements; `constant` is a constant of its expression.
+pub(super) fn elementwise<T: Clone>(
+    op: &Elementwise,
+    inputs: &[Vec<T>],
+    apply: Apply<'_, T>,
+    constant: &dyn Fn(Scalar) -> Option<T>,
+) -> Option<Vec<T>> {
     let [output] = &op.program.outputs[..] else { return None };
-    if !types.iter().all(is_whole)
-        || op.dtypes().iter().any(|dtype| dtype.is_float())
-        || output.dtype.is_float()
-    {
-        return None;
-    }
     let dims: Vec<usize> = op.dims().iter().map(|size| size.exact_usize()).collect();
     let shapes = op.shapes();
-    let count: usize = dims.iter().product();
+    let count: usize = Some(dims.iter().product()).filter(|count| *count <= MOST)?;
     let one = |place: usize| {
         let element = |input: usize| {
             let own = &shapes[input];
@@ -206,35 +229,35 @@ fn elementwise(op: &Elementwise, inputs: &[Vec<Size>]) -> Option<Vec<Size>> {
                     at += coordinate * strides[d].exact_usize();
                 }
             }
-            inputs[input].get(at).copied()
+            inputs[input].get(at).cloned()
         };
-        evaluate(&op.program, &element, output.value)
+        let operand = |operand: Operand, nodes: &[T]| match operand {
+            Operand::Input(input) => element(input),
+            Operand::Node(node) => nodes.get(node).cloned(),
+            Operand::Constant(scalar) => constant(scalar),
+            Operand::Table(_) => None,
+        };
+        let mut nodes: Vec<T> = Vec::with_capacity(op.program.nodes.len());
+        for node in &op.program.nodes {
+            let operands: Option<Vec<T>> = node.operands.iter().map(|of| operand(*of, &nodes)).collect();
+            nodes.push(apply(node, &operands?)?);
+        }
+        operand(output.value, &nodes)
     };
     (0..count).map(one).collect()
 }
 
-/// The value of an operand; None where a function is none of whole numbers.
-fn evaluate(program: &Expression, element: &dyn Fn(usize) -> Option<Size>, value: Operand) -> Option<Size> {
-    let mut nodes: Vec<Size> = Vec::with_capacity(program.nodes.len());
-    for node in &program.nodes {
-        let operands: Option<Vec<Size>> =
-            node.operands.iter().map(|operand| operand_of(*operand, element, &nodes)).collect();
-        nodes.push(apply(node, &operands?)?);
-    }
-    operand_of(value, element, &nodes)
-}
-
-fn operand_of(operand: Operand, element: &dyn Fn(usize) -> Option<Size>, nodes: &[Size]) -> Option<Size> {
-    match operand {
-        Operand::Input(input) => element(input),
-        Operand::Node(node) => nodes.get(node).copied(),
-        Operand::Constant(Scalar::Int(value, _)) => Some(value.into()),
-        Operand::Constant(Scalar::Bool(value)) => Some(i64::from(value).into()),
-        Operand::Constant(Scalar::Float(_)) | Operand::Table(_) => None,
+/// A constant that is no float.
+pub(super) fn whole_constant(scalar: Scalar) -> Option<Size> {
+    match scalar {
+        Scalar::Int(value, _) => Some(value.into()),
+        Scalar::Bool(value) => Some(i64::from(value).into()),
+        Scalar::Float(_) => None,
     }
 }
 
-fn apply(node: &Node, x: &[Size]) -> Option<Size> {
+/// What a function of whole numbers gives.
+pub(super) fn apply(node: &Node, x: &[Size]) -> Option<Size> {
     let truth = |value: bool| Some(Size::from(i64::from(value)));
     // What data decide is not known yet: the device computes it.
     let positive = |a: Size| a.is_below(0).map(|below| !below);

@@ -1,5 +1,7 @@
 //! The code of a version of a function, or of several with the same code: from tensors to tensors.
 
+use std::collections::BTreeSet;
+
 use halite_abi::{
     BufferUsage, Code as StatusCode, ElementType, Encoding, MemoryType, export, import::hal, object,
 };
@@ -49,6 +51,8 @@ pub struct Version<'a> {
     pub open_transient: Vec<Size>,
     /// The function that tells whether an input has a value.
     pub equals: Option<u32>,
+    /// The memories that the recording of each segment names on any target.
+    pub used: Vec<BTreeSet<Memory>>,
     /// The functions that make the recording of a segment on each target, where loading has not made it.
     pub recorders: Option<Vec<Vec<u32>>>,
 }
@@ -196,6 +200,7 @@ impl Call<'_> {
         self.writer.call(&mut self.code, hal::DEVICE_ALLOCATOR, &[self.device], &[allocator]);
         let first = self.version.graphs[0];
         for (index, port) in first.inputs.iter().enumerate() {
+            self.code.begin_command();
             self.writer.text(&mut self.code, &describe(port, index), text);
             let element = ElementType::from(first.tensor(port.tensor).element);
             let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
@@ -245,6 +250,7 @@ impl Call<'_> {
         let mut fences = Vec::new();
         self.allocate_outputs(0, wait, &mut fences);
         if self.version.transient {
+            self.code.begin_command();
             let (buffer, bytes) = self.transient;
             self.transient_bytes(bytes);
             fences.push(self.alloca(wait, (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE), bytes, buffer));
@@ -265,6 +271,7 @@ impl Call<'_> {
             if flow.state_input(index).is_some() || flow.era(*size) != era {
                 continue;
             }
+            self.code.begin_command();
             let bytes = self.varied(|_, flow| whole_size(flow.outputs[index]));
             let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.outputs[index]));
@@ -338,12 +345,12 @@ impl Call<'_> {
 
     /// Executes the recording of a segment after `self.fence`.
     pub fn execute(&mut self, segment: usize, signal: Reg) {
+        self.code.begin_command();
         self.recording(segment);
         let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         let mut table = Vec::new();
         for memory in self.version.slots.iter() {
-            let is_there =
-                matches!(memory, Memory::Input(_) | Memory::State(_)) || self.there.contains(&memory);
+            let is_there = self.is_there(segment, memory);
             let (buffer, bytes) = match memory {
                 // Nothing in the segment is bound to it, but a slot holds something.
                 _ if !is_there => (self.readback, self.code.size(self.version.flow().readback_bytes)),
@@ -457,6 +464,7 @@ impl Call<'_> {
         let mut views = Vec::new();
         let first = self.version.graphs[0];
         for (index, port) in first.outputs.iter().enumerate() {
+            self.code.begin_command();
             let zero = self.code.i64(0);
             let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).byte_size());
             let element = ElementType::from(first.tensor(port.tensor).element);

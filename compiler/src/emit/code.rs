@@ -16,7 +16,7 @@ use crate::CompileError;
 /// Cells after which the registers of constants are used again.
 pub(super) const MOST_CELLS: u16 = 0x7000;
 /// Cells that the constants and computed sizes of one command may take. They are all needed until it is recorded.
-const COMMAND_CELLS: u16 = 0x2000;
+const COMMAND_CELLS: u16 = 0x4000;
 
 /// A value of 64 bits: its low cell.
 pub type Pair = Reg;
@@ -35,6 +35,8 @@ pub struct Code {
     columns: HashMap<u64, Reg>,
     /// Registers of constants and numbers of the table that were loaded in the open block.
     pub(super) loaded: HashSet<u16>,
+    /// Whether the code is written in commands, between which alone registers are used again.
+    in_commands: bool,
     rows: Option<Rows>,
     pub(super) open: Option<Open>,
     null: Option<Reg>,
@@ -87,6 +89,7 @@ impl Code {
             pairs: HashMap::new(),
             columns: HashMap::new(),
             loaded: HashSet::new(),
+            in_commands: false,
             rows: None,
             open: None,
             null: None,
@@ -271,6 +274,9 @@ impl Code {
     pub(super) fn constant_cells(&mut self, count: u16) -> Reg {
         let first = *self.first_constant.get_or_insert(self.cells);
         if self.cells > MOST_CELLS {
+            if self.in_commands {
+                self.fail(format!("a command has more than {COMMAND_CELLS} constants and computed sizes"));
+            }
             self.forget();
             self.cells = first;
         }
@@ -292,6 +298,7 @@ impl Code {
     /// Begins a command, none of whose registers is there yet: where few are left, they are used again from here on, and not
     /// between two of its arguments.
     pub(super) fn begin_command(&mut self) {
+        self.in_commands = true;
         if self.cells > MOST_CELLS - COMMAND_CELLS {
             self.forget();
         }
@@ -409,6 +416,7 @@ fn flatten(parts: &[Part<'_>]) -> (Vec<u16>, Vec<Reg>) {
 
 #[cfg(test)]
 mod tests {
+    use halite_sizes::Size;
     use halite_vm::{Context, Invocation, Module, Value, asm::ModuleBuilder};
 
     use super::*;
@@ -430,6 +438,35 @@ mod tests {
         code.op(Op::Return, &[vec![sum].into()]);
         let count = commands * each;
         assert!(matches!(run(code)[..], [Value::I64(sum)] if sum == count * (count + 1) / 2));
+    }
+
+    /// The same where what fills the registers is computed of sizes: a constant of a command is still there behind them.
+    #[test]
+    fn constants_stay_while_sizes_are_computed() {
+        let trace = Trace::new();
+        let _entered = trace.enter();
+        let n = trace.symbol("n", 3, 1, 100);
+        let mut code = Code::new("0v_I", 0);
+        let (sum, symbol) = (code.pair(), code.pair());
+        code.op(Op::ConstI64Zero, &[sum.into()]);
+        code.op(Op::ConstI64, &[3i64.into(), symbol.into()]);
+        code.set_symbols(&trace, vec![symbol]);
+        let (commands, each) = (900i64, 10i64);
+        for command in 0..commands {
+            code.begin_command();
+            let held = code.i64(7);
+            let sizes: Vec<Pair> = (0..each)
+                .map(|index| code.amount(&[n * n + n * Size::from(2 + command * each + index)]))
+                .collect();
+            for register in sizes.into_iter().chain([held]) {
+                code.op(Op::AddI64, &[sum.into(), register.into(), sum.into()]);
+            }
+        }
+        code.op(Op::Return, &[vec![sum].into()]);
+        let count = commands * each;
+        let wanted = count * 9 + 3 * (2 * count + count * (count - 1) / 2) + 7 * commands;
+        let found = run(code);
+        assert!(matches!(found[..], [Value::I64(sum)] if sum == wanted), "{found:?} {wanted}");
     }
 
     fn run(code: Code) -> Vec<Value> {

@@ -1,12 +1,15 @@
 //! How the code of a function computes sizes of symbols.
 
-use halite_sizes::{Atom, AtomId, Poly, Size};
-use halite_vm::{asm::Reg, isa::Op};
+use halite_sizes::{Atom, AtomId, Float, FloatFunction, Poly, Size};
+use halite_vm::{
+    asm::{Arg, Reg},
+    isa::Op,
+};
 
-use super::code::{Code, MOST_CELLS, Pair};
+use super::code::{Code, Pair};
 
-/// Cells that the computation of one size may take.
-const COMPUTED_CELLS: u16 = 0x1000;
+/// The largest float below the first whole number that 32 bits do not have.
+const LARGEST_FLOAT: f32 = 2_147_483_520.0;
 
 impl Code {
     /// A register with a size: that of the only version, or of the version at work.
@@ -29,9 +32,6 @@ impl Code {
 
     /// A register with a size that is computed of symbols.
     fn computed(&mut self, size: Size) -> Pair {
-        if self.cells > MOST_CELLS - COMPUTED_CELLS {
-            self.forget();
-        }
         let Some(open) = &self.open else {
             self.fail("an open size in a function without symbols".to_owned());
             return self.i64(0);
@@ -106,11 +106,73 @@ impl Code {
                 // The low cell of a pair is a word.
                 self.joined(Op::ShlI64, Some(one), a)
             }
+            Atom::Truncated(float) => {
+                let float = self.float(float);
+                self.truncated(float)
+            }
         };
         if let Some(open) = &mut self.open {
             open.atoms.insert(id, register);
         }
         self.loaded.insert(register.0);
         register
+    }
+
+    /// A register with a float of sizes.
+    fn float(&mut self, float: &Float) -> Reg {
+        match float {
+            Float::Of(poly) => {
+                let whole = self.poly(poly);
+                let (word, made) = (self.constant_cells(1), self.constant_cells(1));
+                self.op(Op::TruncI64I32, &[whole.into(), word.into()]);
+                self.op(Op::CastSi32F32, &[word.into(), made.into()]);
+                made
+            }
+            Float::Number(bits) => self.number(*bits),
+            Float::Call(function, operands) => {
+                let mut args: Vec<Arg> = operands.iter().map(|operand| self.float(operand).into()).collect();
+                let made = self.constant_cells(1);
+                args.push(made.into());
+                self.op(float_op(*function), &args);
+                made
+            }
+        }
+    }
+
+    /// A register with a float, from its bits.
+    fn number(&mut self, bits: u32) -> Reg {
+        let (word, made) = (self.i32(bits.cast_signed()), self.constant_cells(1));
+        self.op(Op::BitcastI32F32, &[word.into(), made.into()]);
+        made
+    }
+
+    /// The whole number that a float is without what is behind the point. Guards say that it is neither negative nor too large; they
+    /// may not have been looked at yet.
+    fn truncated(&mut self, float: Reg) -> Pair {
+        let (zero, most) = (self.number(0f32.to_bits()), self.number(LARGEST_FLOAT.to_bits()));
+        let [raised, within, whole, word] = [0; 4].map(|_| self.constant_cells(1));
+        self.op(Op::MaxF32, &[float.into(), zero.into(), raised.into()]);
+        self.op(Op::MinF32, &[raised.into(), most.into(), within.into()]);
+        // How conversions round is not the same everywhere.
+        self.op(Op::FloorF32, &[within.into(), whole.into()]);
+        self.op(Op::CastF32Si32, &[whole.into(), word.into()]);
+        let made = self.constant_cells(2);
+        self.op(Op::ExtI32I64S, &[word.into(), made.into()]);
+        made
+    }
+}
+
+fn float_op(function: FloatFunction) -> Op {
+    match function {
+        FloatFunction::Add => Op::AddF32,
+        FloatFunction::Sub => Op::SubF32,
+        FloatFunction::Mul => Op::MulF32,
+        FloatFunction::Div => Op::DivF32,
+        FloatFunction::Min => Op::MinF32,
+        FloatFunction::Max => Op::MaxF32,
+        FloatFunction::Floor => Op::FloorF32,
+        FloatFunction::Ceil => Op::CeilF32,
+        FloatFunction::Round => Op::RoundF32Even,
+        FloatFunction::Sqrt => Op::SqrtF32,
     }
 }

@@ -1,5 +1,7 @@
 //! What a function is from outside: its exports, its reflection, and the choice of a version.
 
+use std::collections::BTreeSet;
+
 use halite_abi::{Code as StatusCode, attribute, export, import::hal, object};
 use halite_formats::vmfb::Attr;
 use halite_sizes::Size;
@@ -12,7 +14,7 @@ use super::{
     call::{self, convention},
     code::Code,
     globals::{DEVICE, Globals},
-    load::Recorders,
+    load::{Recorders, memories},
     module::Writer,
     open::OpenChoice,
     refusal::refusal,
@@ -23,7 +25,7 @@ use super::{
 use crate::{
     CompileError, Function,
     graph::{Graph, Port},
-    plan::{ModulePlan, group::by_sizes},
+    plan::{ModulePlan, group::by_sizes, schedule::Memory},
 };
 
 /// What functions are written from.
@@ -116,11 +118,19 @@ impl<'a> Functions<'a> {
             slots,
             function: index,
             versions,
-            transient: slots.iter().any(|memory| memory == crate::plan::schedule::Memory::Transient(0)),
+            transient: slots.iter().any(|memory| memory == Memory::Transient(0)),
             open_transient: self.open_transient(index, versions[0], function),
             equals,
+            used: (0..segments).map(|segment| self.used(index, versions, segment)).collect(),
             recorders: (!plan.is_recorded_at_load(index)).then(|| (0..segments).map(of_segment).collect()),
         }
+    }
+
+    /// The memories that the recordings of a segment name.
+    fn used(&self, index: usize, versions: &[usize], segment: usize) -> BTreeSet<Memory> {
+        let targets = self.plan.targets.iter().map(|target| &target.functions[index]);
+        let lowered = targets.flat_map(|functions| versions.iter().map(|version| &functions[*version]));
+        lowered.flat_map(|lowered| memories(&lowered.segments[segment])).collect()
     }
 
     /// Bytes of transient memory of each era of a version with open sizes: what it needs on any target.

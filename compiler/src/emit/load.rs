@@ -422,7 +422,7 @@ fn recorder_code(table: Option<Table>, open: Option<&OpenSizes>) -> Code {
 }
 
 /// The memories that commands name.
-fn memories(commands: &[Command]) -> BTreeSet<Memory> {
+pub(super) fn memories(commands: &[Command]) -> BTreeSet<Memory> {
     let mut found = BTreeSet::new();
     for command in commands {
         match command {

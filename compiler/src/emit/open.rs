@@ -32,7 +32,7 @@ impl OpenChoice<'_> {
         let arguments = inputs + export::FENCES;
         let mut code = Code::new(&convention(arguments, outputs), arguments as u16);
         code.requirements |= requirement::YIELD;
-        let fits = code.word();
+        let (fits, flag) = (code.word(), code.word());
         let results: Vec<Reg> = (0..outputs).map(|_| code.reference()).collect();
         let ranks: Vec<Reg> = (0..inputs).map(|_| code.word()).collect();
         let dims = self.registers(&mut code);
@@ -41,12 +41,12 @@ impl OpenChoice<'_> {
         }
         for (version, ordinal) in self.function.versions.iter().zip(self.ordinals) {
             let next = code.label();
-            sizes(writer, &mut code, version, (&ranks, &dims, fits), next);
+            sizes(writer, &mut code, version, (&ranks, &dims, (fits, flag)), next);
             let mut args: Vec<Reg> = (0..arguments as u16).map(reference).collect();
             if let Some(open) = &version.open {
                 let symbols: Vec<Reg> = open.symbols.iter().map(|place| dims[place]).collect();
                 code.set_symbols(&open.trace, symbols.clone());
-                guards(&mut code, version, &dims, fits, next);
+                guards(&mut code, version, &dims, (fits, flag), next);
                 args.extend(symbols);
             }
             code.call(*ordinal, &args, &results);
@@ -76,12 +76,11 @@ fn sizes(
     writer: &mut Writer,
     code: &mut Code,
     graph: &Graph,
-    (ranks, dims, fits): (&[Reg], &Dims, Reg),
+    (ranks, dims, (fits, flag)): (&[Reg], &Dims, (Reg, Reg)),
     next: Label,
 ) {
     let one = code.i32(1);
     code.op(Op::OrI32, &[one.into(), one.into(), fits.into()]);
-    let flag = code.temporary();
     for (port, rank) in graph.inputs.iter().zip(ranks) {
         let wanted = code.i32(graph.tensor(port.tensor).rank() as i32);
         code.op(Op::CmpEqI32, &[(*rank).into(), wanted.into(), flag.into()]);
@@ -108,14 +107,14 @@ fn sizes(
 }
 
 /// Goes on where open dimensions are what they are computed to be, and the guards are kept.
-fn guards(code: &mut Code, graph: &Graph, dims: &Dims, fits: Reg, next: Label) {
+fn guards(code: &mut Code, graph: &Graph, dims: &Dims, (fits, flag): (Reg, Reg), next: Label) {
     let Some(open) = &graph.open else { return };
     let one = code.i32(1);
     code.op(Op::OrI32, &[one.into(), one.into(), fits.into()]);
-    let flag = code.temporary();
     for (input, port) in graph.inputs.iter().enumerate() {
         for (axis, size) in graph.tensor(port.tensor).sizes().iter().enumerate() {
             if !size.is_constant() && !open.symbols.contains(&(input, axis)) {
+                code.begin_command();
                 let wanted = code.amount(&[*size]);
                 let own = dims[&(input, axis)];
                 code.op(Op::CmpEqI64, &[own.into(), wanted.into(), flag.into()]);
@@ -124,6 +123,7 @@ fn guards(code: &mut Code, graph: &Graph, dims: &Dims, fits: Reg, next: Label) {
         }
     }
     for guard in open.trace.guards() {
+        code.begin_command();
         let (value, zero) = (code.poly(&guard.poly), code.i64(0));
         match guard.rule {
             // 0 <= value, as: value is not below 0.

@@ -33,6 +33,7 @@ impl Call<'_> {
 
     /// Gives symbols values that are computed of others, and begins an era.
     pub(super) fn set(&mut self, first: u32, values: &[Size]) {
+        self.code.begin_command();
         let symbols = self.code.symbols();
         // All are computed before the first is changed.
         let computed: Vec<Pair> = values
@@ -53,6 +54,7 @@ impl Call<'_> {
         // What was computed of older values counts no more.
         self.code.forget_computed();
         for index in first..first + count {
+            self.code.begin_command();
             self.bounds(index, symbols[index as usize]);
         }
         self.promises(first, first + count);
@@ -102,6 +104,7 @@ impl Call<'_> {
     }
 
     fn promise(&mut self, guard: &Guard, reason: &str) {
+        self.code.begin_command();
         let (value, zero) = (self.code.poly(&guard.poly), self.code.i64(0));
         let broken = self.code.temporary();
         let op = match guard.rule {
@@ -129,6 +132,7 @@ impl Call<'_> {
         self.allocate_outputs(era, wait, &mut fences);
         let memory = Memory::Transient(era as u32);
         if self.version.slots.iter().any(|slot| slot == memory) {
+            self.code.begin_command();
             let bytes = self.code.amount(&[self.version.open_transient[era]]);
             let params = (MemoryType::DEVICE_LOCAL, needs::TENSOR_USAGE);
             fences.push(self.alloca(wait, params, bytes, self.later[era - 1]));
@@ -137,6 +141,14 @@ impl Call<'_> {
         if !fences.is_empty() {
             self.join(&fences, wait);
         }
+    }
+
+    /// Whether a segment is given a memory: where it is, and anything in the segment is bound to it.
+    pub(super) fn is_there(&self, segment: usize, memory: Memory) -> bool {
+        let is_there = matches!(memory, Memory::Input(_) | Memory::State(_)) || self.there.contains(&memory);
+        let stands_in = self.version.flow().readback_bytes > 0;
+        let is_used = self.version.used.get(segment).is_none_or(|used| used.contains(&memory));
+        is_there && (is_used || !stands_in)
     }
 
     /// The transient memory of a later era, and its bytes.
@@ -150,6 +162,7 @@ impl Call<'_> {
         let (queue, zero) = (self.code.i64(needs::ANY_QUEUE), self.code.i64(0));
         for memory in self.there.clone() {
             let Memory::Transient(era @ 1..) = memory else { continue };
+            self.code.begin_command();
             self.writer.new_fence(&mut self.code, self.device, self.signal);
             let args = [self.device, queue, self.fence, self.signal, self.later[era as usize - 1], zero];
             self.writer.call(&mut self.code, hal::DEVICE_QUEUE_DEALLOCA, &args, &[]);

@@ -61,10 +61,8 @@ fn normalized(
 ) -> Option<Found> {
     let [(x, dtype, dims), (root, ..)] = inputs.map(|input| &reader.inputs[input]);
     let (channels, outer) = dims.split_last()?;
-    if channels.is_data() {
-        return None;
-    }
-    let channels = channels.exact();
+    // A width that is open is no number to normalize by, whether there is a norm or not.
+    let channels = channels.is_constant().then(|| channels.value())?;
     let rows: Size = outer.iter().product();
     let per_row = [outer, &[1.into()]].concat();
     let own = &reader.inputs[inputs[1]].2;

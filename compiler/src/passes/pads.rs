@@ -69,15 +69,21 @@ fn take_over(
     if to != &*input || from.len() != input.len() {
         return None;
     }
+    if pad.before.iter().chain(&pad.after).any(|border| !border.is_constant()) {
+        return None;
+    }
     // An operation joins neighbours without borders, so dimensions are found by what became of their sizes.
-    let mut borders =
-        pad.before.iter().zip(&pad.after).filter(|(before, after)| (**before, **after) != (0, 0));
+    let mut borders = pad
+        .before
+        .iter()
+        .zip(&pad.after)
+        .filter(|(before, after)| (**before, **after) != (0.into(), 0.into()));
     let spatial = pads.len() / 2;
     for (axis, _) in from.iter().zip(to).enumerate().filter(|(_, (from, to))| from.value() != to.value()) {
         let (before, after) = borders.next()?;
         let at = axis.checked_sub(first).filter(|at| *at < spatial)?;
-        pads[at] += u64::try_from(*before).ok()?;
-        pads[at + spatial] += u64::try_from(*after).ok()?;
+        pads[at] += u64::try_from(before.signed_value()).ok()?;
+        pads[at + spatial] += u64::try_from(after.signed_value()).ok()?;
     }
     input.copy_from_slice(from);
     borders.next().is_none().then_some(())

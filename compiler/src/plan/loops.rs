@@ -1,5 +1,7 @@
 //! Loops as parts of a line of steps: where what they carry lies, and how it gets from run to run.
 
+use std::collections::BTreeSet;
+
 use super::{
     flow::{COUNTER_BYTES, Item, Step, StorageClass, StorageId},
     from_graph::FlowBuilder,
@@ -35,11 +37,7 @@ impl FlowBuilder<'_> {
         let start = self.flow.steps.len();
         let mut inner = Vec::new();
         // The symbols of sizes that change get their values first: then there is memory for what the run is given.
-        let sets = body
-            .nodes
-            .iter()
-            .take_while(|node| matches!(node.op, NodeOp::Host(HostWork::Set { .. })))
-            .count();
+        let sets = self.sets(body, &changing);
         self.nodes(&body.nodes[..sets], &mut inner)?;
         for (from, parameter) in changing {
             let to = self.local(parameter);
@@ -86,6 +84,20 @@ impl FlowBuilder<'_> {
             }
         }
         Ok((places, changing))
+    }
+
+    /// How many nodes of a body come first: up to those that give the sizes of `changing` their values. What passes put before
+    /// them depends on nothing that a run is given.
+    fn sets(&self, body: &Region, changing: &[(StorageId, TensorId)]) -> usize {
+        let sizes = changing.iter().flat_map(|(_, parameter)| self.graph.tensor(*parameter).sizes());
+        let symbols: BTreeSet<u32> = sizes.flat_map(|size| size.symbols()).collect();
+        let sets = |node: &Node| match &node.op {
+            NodeOp::Host(HostWork::Set { first, values }) => {
+                symbols.range(*first..*first + values.len() as u32).next().is_some()
+            }
+            _ => false,
+        };
+        body.nodes.iter().rposition(sets).map_or(0, |last| last + 1)
     }
 
     /// Whether tensors of a loop have sizes of different symbols.

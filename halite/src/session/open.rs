@@ -27,6 +27,8 @@ struct State {
     own: HashSet<(usize, Vec<Vec<u64>>)>,
     /// How many sizes of a function share with no others.
     alone: HashMap<usize, usize>,
+    /// The sizes for which a version was made, of each function.
+    asked: Vec<(usize, Vec<Vec<u64>>)>,
     /// Versions with open sizes; sizes that none of them is for get versions of their own once there are `most`.
     made: Vec<(usize, Coverage, Arc<Version>)>,
     /// The sizes of each function's last call, and which of them were others before.
@@ -102,7 +104,9 @@ impl OpenVersions {
         match make()? {
             Some((version, coverage)) if coverage.has(shapes.iter().map(Vec::as_slice)) => {
                 let version = Arc::new(version);
-                self.state.lock().made.push((place, coverage, version.clone()));
+                let mut state = self.state.lock();
+                state.made.push((place, coverage, version.clone()));
+                state.asked.push((place, shapes.to_vec()));
                 Ok(Some(version))
             }
             _ => {
@@ -153,6 +157,12 @@ impl OpenVersions {
         let state = self.state.lock();
         let varied = state.seen.get(&place).and_then(|seen| seen.varied.get(input)?.get(axis).copied());
         varied.unwrap_or(false)
+    }
+
+    /// The sizes for which versions of a function were made so far.
+    pub fn asked(&self, place: usize) -> Vec<Vec<Vec<u64>>> {
+        let state = self.state.lock();
+        state.asked.iter().filter(|(own, _)| *own == place).map(|(_, shapes)| shapes.clone()).collect()
     }
 
     /// How many are loaded.

@@ -194,11 +194,13 @@ impl ModelProgram {
             compiler::grown(&function.inputs, shapes, &growing).into_iter().chain([shapes.to_vec()]);
         let mut holds = vec![shapes.to_vec()];
         holds.extend(compiler::likely(&function.inputs, shapes, &growing));
+        let asked = if growing.is_empty() { self.open.asked(place) } else { Vec::new() };
         let open = |example: Shapes| {
             let bindings = self.bindings_of(function, example.iter().cloned().map(Some))?;
             let made = compiler::opened(&bindings, &function.inputs, &unbounded, Steps::Grow(&growing));
             let mut made = made.map_err(compile::error)?;
             made.holds.clone_from(&holds);
+            made.holds.extend(compiler::together(&made, &function.inputs, &example, &asked));
             Ok((example, made))
         };
         Ok(Some(OpenWork {

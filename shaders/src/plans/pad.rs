@@ -28,7 +28,8 @@ impl Lower for Pad {
 fn merged(op: &Pad) -> Vec<Extent> {
     let mut merged: Vec<Extent> = Vec::new();
     for next in op.extents() {
-        let bare = |e: &Extent| e.before == 0 && e.input == e.output;
+        // By what is known: an open border may be none, which is right in a dimension of its own too.
+        let bare = |e: &Extent| e.before.is(0.into()) && e.input.is(e.output);
         let joins = |last: &Extent| bare(&next) && (bare(last) || op.border == Border::Constant);
         match merged.last_mut() {
             Some(last) if joins(last) => {
@@ -53,7 +54,7 @@ fn bordered(op: &Pad, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let inner = extents.last_mut().expect("there is one at least");
     if factor > 1 {
         let Extent { input, output, before } = *inner;
-        let bare = before == 0 && input == output;
+        let bare = before.is(0.into()) && input.is(output);
         let whole = [input, output].iter().all(|v| v.is_multiple_of(factor))
             && if before < 0 { -before } else { before }.is_multiple_of(factor);
         if !whole || !(bare || op.border == Border::Constant) {

@@ -92,17 +92,85 @@ impl Listed {
         sums_before(b, counts)
     }
 
-    /// The tensor at a place, which may count from the end.
-    pub(super) fn at(&self, b: &mut Builder, place: TensorId) -> Result<TensorId> {
+    /// A place, which may count from the end, as a scalar that counts from the beginning.
+    fn place(&self, b: &mut Builder, place: TensorId) -> Result<TensorId> {
         let place = b.cast(place, DType::I64)?;
         let place = b.reshape(place, &[])?;
         let count = self.count(b);
         let count = b.computed(DType::I64, &[], vec![count])?;
-        let place = b.map(&[place, count], DType::I64, |p, x| {
+        b.map(&[place, count], DType::I64, |p, x| {
             let below = p.call(Function::Lt, &[x[0], int(0)]);
             let from_end = p.call(Function::Add, x);
             p.call(Function::Select, &[below, from_end, x[0]])
+        })
+    }
+
+    /// The list up to a place, and from `skipped` tensors behind it on.
+    fn cut(&self, b: &mut Builder, place: TensorId, skipped: u64) -> Result<[Listed; 2]> {
+        let place = self.place(b, place)?;
+        let (starts, all, count) = (self.starts(b)?, b.sizes(self.elements)[0], self.count(b));
+        let end = b.computed(DType::I64, &[1], vec![all])?;
+        let starts = b.concat(&[starts, end], 0)?;
+        let next = b.map(&[place], DType::I64, |p, x| p.call(Function::Add, &[x[0], int(skipped as i64)]))?;
+        let mut scalars = vec![(place, 0, MOST_SIZE)];
+        for of in [place, next] {
+            scalars.push((b.gather(starts, of, 0)?, 0, MOST_SIZE));
+        }
+        let read = b.read_scalars(&scalars, "a place in a list")?;
+        let mut part = |rows: [Size; 2], elements: [Size; 2]| -> Result<Listed> {
+            let range = |[from, to]: [Size; 2]| Range { start: from, step: 1, count: (to - from).max(0) };
+            let rank = self.rank(b);
+            let sizes = b.slice(self.sizes, &[range(rows), Range::all(rank.into())])?;
+            Ok(Listed { elements: b.slice(self.elements, &[range(elements)])?, sizes })
+        };
+        let zero = Size::constant(0);
+        let before = part([zero, read[0]], [zero, read[1]])?;
+        Ok([before, part([read[0] + skipped, count], [read[2], all])?])
+    }
+
+    /// One list behind the other.
+    fn joined_to(&self, b: &mut Builder, other: Listed) -> Result<Listed> {
+        let elements = b.concat(&[self.elements, other.elements], 0)?;
+        Ok(Listed { elements, sizes: b.concat(&[self.sizes, other.sizes], 0)? })
+    }
+
+    /// The list with another tensor before that at a place, which may count from the end.
+    pub(super) fn inserted(&self, b: &mut Builder, added: TensorId, place: TensorId) -> Result<Listed> {
+        let [before, behind] = self.cut(b, place, 0)?;
+        before.with(b, added)?.joined_to(b, behind)
+    }
+
+    /// The list without the tensor at a place, which may count from the end.
+    pub(super) fn erased(&self, b: &mut Builder, place: TensorId) -> Result<Listed> {
+        let [before, behind] = self.cut(b, place, 1)?;
+        before.joined_to(b, behind)
+    }
+
+    /// Pieces of `each` places along the first axis of a tensor, whose length data decide; the last may have fewer.
+    pub(super) fn pieces(b: &mut Builder, data: TensorId, each: u64) -> Result<Listed> {
+        let sizes = b.sizes(data).to_vec();
+        let count = sizes[0].div_ceil(each);
+        let line = b.line_of_places(DType::I64, count)?;
+        let all = b.computed(DType::I64, &[], vec![sizes[0]])?;
+        let first = b.map(&[line, all], DType::I64, |p, x| {
+            let before = p.call(Function::Mul, &[x[0], int(each as i64)]);
+            let left = p.call(Function::Sub, &[x[1], before]);
+            p.call(Function::Min, &[left, int(each as i64)])
         })?;
+        let mut columns = vec![b.reshape_to(first, &[count, 1.into()])?];
+        if sizes.len() > 1 {
+            let rest = sizes[1..].to_vec();
+            let row = b.computed(DType::I64, &[1, rest.len() as u64], rest.clone())?;
+            columns.push(b.expand_to(row, &[count, rest.len().into()])?);
+        }
+        let table = b.concat(&columns, 1)?;
+        let elements = b.tensor(data).count();
+        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table })
+    }
+
+    /// The tensor at a place, which may count from the end.
+    pub(super) fn at(&self, b: &mut Builder, place: TensorId) -> Result<TensorId> {
+        let place = self.place(b, place)?;
         let starts = self.starts(b)?;
         let (start, row) = (b.gather(starts, place, 0)?, b.gather(self.sizes, place, 0)?);
         let mut scalars = vec![(start, 0, MOST_SIZE)];

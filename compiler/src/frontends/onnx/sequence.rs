@@ -155,15 +155,26 @@ fn at<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     Ok(vec![Value::Tensor(all[place])])
 }
 
+/// A place that data decide.
+fn data_place(importer: &Importer<'_>, place: Option<TensorId>) -> Option<TensorId> {
+    place.filter(|place| importer.builder.takes_data() && importer.builder.ints(*place).is_none())
+}
+
 fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
     let added = need_tensor(&values, 1, site)?;
     if let Some(list) = listed(&values) {
-        if tensor(&values, 2).is_some() {
-            let reason = "an insertion elsewhere than at the end of a list whose length data decide";
-            return Err(CompileError::unsupported(&site.location, reason));
-        }
-        return Ok(vec![Value::Listed(list.with(&mut importer.builder, added)?)]);
+        let b = &mut importer.builder;
+        return Ok(vec![Value::Listed(match tensor(&values, 2) {
+            None => list.with(b, added)?,
+            Some(place) => list.inserted(b, added, place)?,
+        })]);
+    }
+    if let Some(place) = data_place(importer, tensor(&values, 2)) {
+        let all = list(&values, 0, site)?;
+        let kind = (importer.builder.element(added), importer.builder.rank(added));
+        let list = Listed::of(&mut importer.builder, &all, kind)?;
+        return Ok(vec![Value::Listed(list.inserted(&mut importer.builder, added, place)?)]);
     }
     let mut all = list(&values, 0, site)?.to_vec();
     let place = match tensor(&values, 2) {
@@ -182,7 +193,20 @@ fn insert<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
 
 fn erase<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let values = importer.inputs(site)?;
+    if let Some(list) = listed(&values) {
+        let b = &mut importer.builder;
+        let place = match tensor(&values, 1) {
+            Some(place) => place,
+            None => b.values(DType::I64, &[], &Values::Int(vec![-1]))?,
+        };
+        return Ok(vec![Value::Listed(list.erased(b, place)?)]);
+    }
     let mut all = list(&values, 0, site)?.to_vec();
+    if let (Some(place), Some(first)) = (data_place(importer, tensor(&values, 1)), all.first()) {
+        let kind = (importer.builder.element(*first), importer.builder.rank(*first));
+        let list = Listed::of(&mut importer.builder, &all, kind)?;
+        return Ok(vec![Value::Listed(list.erased(&mut importer.builder, place)?)]);
+    }
     match tensor(&values, 1) {
         Some(id) => {
             all.remove(position(importer, id, all.len(), site)?);
@@ -234,7 +258,7 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     Ok(vec![Value::Tensor(joined)])
 }
 
-/// Single places of a first axis whose length data decide.
+/// Pieces of one size of a first axis whose length data decide; without their number, single places.
 fn split_by_data(
     importer: &mut Importer<'_>,
     site: &Site<'_>,
@@ -243,10 +267,20 @@ fn split_by_data(
 ) -> Result<Option<Listed>> {
     let b = &mut importer.builder;
     let sizes = b.sizes(data).to_vec();
-    let single = parts.is_none_or(|parts| b.rank(parts) == 0 && b.ints(parts) == Some(vec![1]));
+    let each = match parts {
+        None => Some(1),
+        Some(parts) if b.rank(parts) == 0 => b.ints(parts).and_then(|each| each.first().copied()),
+        Some(_) => None,
+    };
     let is_first = axis(site, int(site, "axis", 0), sizes.len())? == 0;
-    if !is_first || !single || !sizes[0].is_data() {
+    let Some(each) = each.and_then(|each| u64::try_from(each).ok()).filter(|each| *each > 0) else {
         return Ok(None);
+    };
+    if !is_first || !sizes[0].is_data() {
+        return Ok(None);
+    }
+    if each > 1 {
+        return Listed::pieces(b, data, each).map(Some);
     }
     let keeps = parts.is_some() || int(site, "keepdims", 1) != 0;
     let mut own = sizes.clone();

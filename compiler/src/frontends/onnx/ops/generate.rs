@@ -97,14 +97,22 @@ fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Resul
         false => all.iter().map(|id| b.size_values(*id)?.first().copied()).collect(),
     };
     let Some(&[start, limit, delta]) = known.as_deref() else { return b.range_of(scalars) };
-    if delta != 1 {
+    if !delta.is_constant() || delta == 0 {
+        if [start, limit, delta].iter().any(|number| number.is_data()) {
+            return b.range_of(scalars);
+        }
         let numbers = [start, limit, delta].map(Size::exact_signed);
         let [start, limit, delta] = numbers.map(i128::from);
         let count = count(node, (limit - start) as f64, delta as f64)?;
         let at = |index: u64| (start + i128::from(index) * delta) as i64;
         return b.values(element, &[count], &Values::Int((0..count).map(at).collect()));
     }
-    let places = b.line_of_places(element, (limit - start).max(0))?;
+    let up = delta.signed_value() > 0;
+    let (length, step) = if up { (limit - start, delta) } else { (start - limit, -delta) };
+    let mut places = b.line_of_places(element, length.max(0).div_ceil(step))?;
+    if delta != 1 {
+        places = b.binary(Function::Mul, places, scalars[2])?;
+    }
     match start.is_constant() && start == 0 {
         true => Ok(places),
         false => b.binary(Function::Add, places, scalars[0]),

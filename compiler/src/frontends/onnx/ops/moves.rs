@@ -194,7 +194,10 @@ fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         "wrap" => Border::Wrap,
         other => return Err(node.invalid(format!("there is no mode '{other}'"))),
     };
-    let open = node.optional(1).and_then(|pads| b.size_values(pads)).filter(|_| border == Border::Constant);
+    let open = match node.optional(1).filter(|_| border == Border::Constant) {
+        Some(pads) => Some(b.need_sizes(pads, "the borders")?),
+        None => None,
+    };
     let wrong = |count| node.invalid(format!("{count} borders of {} axes", axes.len()));
     if let Some(pads) = open.filter(|pads| pads.iter().any(|size| !size.is_constant())) {
         let mut borders = vec![[Size::constant(0); 2]; rank];

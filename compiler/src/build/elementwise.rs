@@ -10,6 +10,9 @@ use halite_sizes::Size;
 use super::{Builder, Result};
 use crate::graph::{ElementType, TensorId};
 
+/// What makes a program's result of its inputs and tables.
+type Compute<'a> = dyn FnMut(&mut Expression, &[Operand], &[Operand]) -> Operand + 'a;
+
 impl Builder {
     /// Dimensions of what tensors are broadcast to (NumPy's rule), as numbers to which the graph is fixed.
     ///
@@ -61,7 +64,7 @@ impl Builder {
         ids: &[TensorId],
         tables: &[TensorId],
         element: ElementType,
-        compute: &mut dyn FnMut(&mut Expression, &[Operand], &[Operand]) -> Operand,
+        compute: &mut Compute<'_>,
     ) -> Result<TensorId> {
         let aligned = self.aligned(ids)?;
         let ids = &aligned[..];

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
-use halite_abi::{Result, Status, status};
+use halite_abi::{Code, Result, Status, status};
 use halite_hal::Device;
 use halite_ops::DType;
 use halite_runtime::{
@@ -99,6 +99,16 @@ pub fn session(
         builder = builder.parameters(scope, root.join(file));
     }
     builder.build()
+}
+
+/// Why machine code of a program of the corpus, which is for x86-64 and Linux, cannot run on these devices: the runtime knows which
+/// processor a module was compiled for.
+pub fn unfit_processor(root: &Path, program: &CorpusModule, devices: &[Arc<dyn Device>]) -> Option<String> {
+    if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
+        return Some("the code is for x86-64 on Linux".to_owned());
+    }
+    let why = session(root, program, program.calls.first()?, devices).err()?;
+    (why.code() == Code::Incompatible).then(|| why.to_string())
 }
 
 /// The same device, opened so that it takes what nothing confines; itself where that cannot be asked for.

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::Result;
 use halite_abi::format;
-use halite_hal::{DeviceInfo, Options};
+use halite_hal::{Device, DeviceInfo, Options};
 use halite_testing::drivers;
 
 use super::{Cases, Context, Offer, Outcome, Settings, Stop, takes_spirv};
@@ -23,6 +23,9 @@ use crate::{
     corpus::{self, CorpusModule},
     replay,
 };
+
+/// The file of a program of the corpus that has machine code.
+const NATIVE: &str = "llvm_cpu.vmfb";
 
 /// What a device is to programs.
 #[derive(Clone, Copy, PartialEq)]
@@ -61,7 +64,7 @@ pub fn offer(settings: &Settings, device: &DeviceInfo) -> Result<Offer> {
             .push("there are no modules of this repository; name it with --repository".to_owned()),
     }
     match &settings.corpus {
-        Some(root) => of_corpus(&mut cases, &mut offer.left_out, root, kind)?,
+        Some(root) => of_corpus(&mut cases, root, kind)?,
         None => offer.left_out.push("there is no corpus of modules; name one with --corpus".to_owned()),
     }
     offer.cases = cases.finish();
@@ -90,18 +93,14 @@ fn of_repository(cases: &mut Cases, root: &Path, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-fn of_corpus(cases: &mut Cases, left_out: &mut Vec<String>, root: &Path, kind: Kind) -> Result<()> {
+fn of_corpus(cases: &mut Cases, root: &Path, kind: Kind) -> Result<()> {
     let root = Arc::new(root.to_owned());
     let sets: &[&str] = if kind == Kind::Vulkan { &["small", "models", "bad"] } else { &["models"] };
     for set in sets {
         let mut programs = corpus::programs(&root, set)?;
         if kind == Kind::Local {
-            programs.iter_mut().for_each(|p| p.module = p.module.with_file_name("llvm_cpu.vmfb"));
+            programs.iter_mut().for_each(|p| p.module = p.module.with_file_name(NATIVE));
             programs.retain(|p| p.module.exists());
-            if let Some(why) = cannot_run_native_models() {
-                left_out.push(format!("{} models as native code: {why}", programs.len()));
-                programs.clear();
-            }
         }
         let judged = if *set == "bad" { Judged::EndsOnly } else { Judged::All };
         for program in programs {
@@ -109,15 +108,6 @@ fn of_corpus(cases: &mut Cases, left_out: &mut Vec<String>, root: &Path, kind: K
         }
     }
     Ok(())
-}
-
-/// The corpus' models were compiled for the processor that made them.
-fn cannot_run_native_models() -> Option<&'static str> {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
-        return None;
-    }
-    Some("their code needs AVX-512 on Linux")
 }
 
 /// What of a program's calls is judged.
@@ -136,6 +126,11 @@ fn add(cases: &mut Cases, name: String, root: &Arc<PathBuf>, program: CorpusModu
 
 fn run(t: &Context, root: &Path, program: &CorpusModule, judged: Judged) -> Outcome {
     let devices = devices(t, program)?;
+    // The corpus' models as machine code were compiled for the processor that made them.
+    let native = program.module.ends_with(NATIVE);
+    if let Some(why) = native.then(|| replay::unfit_processor(root, program, &devices)).flatten() {
+        return Err(Stop::Skip(why));
+    }
     for verdict in replay::run_on(root, program, &devices) {
         match (verdict, judged) {
             (replay::Verdict::Pass, _) | (_, Judged::EndsOnly) => {}
@@ -147,10 +142,7 @@ fn run(t: &Context, root: &Path, program: &CorpusModule, judged: Judged) -> Outc
 }
 
 /// The device under test, with others where the program wants several: another of the same, or one of the other kind.
-fn devices(
-    t: &Context,
-    program: &CorpusModule,
-) -> std::result::Result<Vec<Arc<dyn halite_hal::Device>>, Stop> {
+fn devices(t: &Context, program: &CorpusModule) -> std::result::Result<Vec<Arc<dyn Device>>, Stop> {
     if program.devices.len() < 2 {
         return Ok(vec![t.device().clone()]);
     }

@@ -307,7 +307,8 @@ fn a_version_that_was_compiled_ahead_is_used() {
     // Sizes from 16 on need another plan. Its call waits for the thread that has begun it, and makes none.
     assert!(plain[7] > 0 && plain[8] == 0, "{plain:?}");
     assert_eq!((ahead[7], ahead[8]), (0, 0), "{ahead:?}");
-    assert_eq!(versions, others);
+    // The version behind that may be there already, as the thread goes on.
+    assert!((versions..=versions + 1).contains(&others), "{versions}, {others} with those ahead");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 // sums of 16 * TILES rows of weights, 8 chunks of 32 of the inner dimension at a time for each subgroup. Codes go from memory to the
 // left operand's registers as whole numbers, which halves hold exactly; sums of products are multiplied with scales after.
 //
-// Nothing is lost of activations either: each is a sum of two halves, and both are columns of the right operand. A step's are multiplied
-// by a power of two that brings the largest below 2^15, and its sums divided by it.
+// Of activations 22 bits are kept: each is a sum of two halves, and both are columns of the right operand. A step's are multiplied by a
+// power of two that brings the largest below 2^15, and its sums divided by it.
 //
 // Which of the inner dimension a place of a matrix stands for is free, as long as both operands agree. So every lane keeps the chunks
 // that it has loaded, two for each of two rows of weights, and the four lanes of a row have chunks of their own. Their sums are kept

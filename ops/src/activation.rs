@@ -44,6 +44,11 @@ impl Activation {
         Activation::GeluTanh,
     ];
 
+    /// Whether it does nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Activation::None
+    }
+
     /// The least and the most that it lets through as it is; `None` when it does more than that.
     pub fn limits(self) -> Option<[f32; 2]> {
         match self {

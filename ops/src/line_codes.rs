@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    DType, Exact, Op, TensorDesc, Tolerance, Values,
+    Activation, DType, Exact, Op, TensorDesc, Tolerance, Values,
     lines::{self, Lines},
 };
 
@@ -35,6 +35,9 @@ impl CodeRule {
 /// Scales and zero points of lines of outer x length elements, and codes if they are wanted: `round(x / scale) + zero`, ties
 /// to even, between `least` and `most`. All is computed in `f32`. A line whose range no float holds has the scale infinity,
 /// or NaN if NaN is in it, and the codes of its zero point, which is 0 or the code next to it.
+///
+/// A line may be made first, of what is read: gated, or divided by the root of the mean of its squares, rounded to the type of
+/// elements as if an operation before had done it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineCodes {
@@ -64,6 +67,13 @@ pub struct LineCodes {
     /// Type of the codes, `i8` or `u8`, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<DType>,
+    /// What is added to the mean of a line's squares, if it is divided by its root and multiplied with a factor for each of
+    /// its elements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norm: Option<Exact<f32>>,
+    /// The function of the first half of what is read for a line, with which the second half is multiplied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Activation>,
 }
 
 fn zero() -> Exact<f32> {
@@ -92,12 +102,34 @@ impl LineCodes {
             zero_first: false,
             dtype: DType::F32,
             codes: None,
+            norm: None,
+            gate: None,
         }
     }
 
     /// The lines.
     pub fn lines(&self) -> Lines {
         Lines { outer: self.outer, length: self.length, inner: 1.into() }
+    }
+
+    /// A line of what is read, as it is coded.
+    fn made(&self, inputs: &[Values], line: &[usize]) -> Vec<f32> {
+        let read = |at: usize| inputs[0].float(at);
+        let rounded = |x: f64| self.dtype.round(f64::from(x as f32)) as f32;
+        if let Some(function) = self.gate {
+            // Lines of what is read are twice as long.
+            let length = line.len();
+            let first = line.first().copied().unwrap_or(0) * 2;
+            let gated = |at: usize| rounded(function.apply(read(first + at)) * read(first + length + at));
+            return (0..length).map(gated).collect();
+        }
+        let Some(epsilon) = self.norm else { return line.iter().map(|at| read(*at) as f32).collect() };
+        let squares = line.iter().map(|at| read(*at) * read(*at)).sum::<f64>() / line.len() as f64;
+        let factor = (squares + f64::from(epsilon.0)).sqrt().recip();
+        line.iter()
+            .enumerate()
+            .map(|(place, at)| rounded(read(*at) * factor * inputs[1].float(place)))
+            .collect()
     }
 
     /// The bounds of codes as floats.
@@ -187,12 +219,18 @@ impl Op for LineCodes {
         if !within {
             return Err("codes are i8 or u8, with bounds of that type".into());
         }
+        if self.norm.is_some() && self.gate.is_some() {
+            return Err("lines are normalized or gated, not both".into());
+        }
         let smallest = self.smallest.0;
         (smallest >= 0.0 && smallest.is_finite()).then_some(()).ok_or("scales are at least 0".into())
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("in", self.dtype, [self.outer, self.length])]
+        let read = if self.gate.is_some() { self.length * 2u64 } else { self.length };
+        let mut inputs = vec![TensorDesc::new("in", self.dtype, [self.outer, read])];
+        inputs.extend(self.norm.map(|_| TensorDesc::new("scale", self.dtype, [self.length])));
+        inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -219,7 +257,7 @@ impl Op for LineCodes {
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
         let (mut scales, mut zeros, mut codes) = (Vec::new(), Vec::new(), Vec::new());
         for line in self.lines().places() {
-            let line: Vec<f32> = line.into_iter().map(|at| inputs[0].float(at) as f32).collect();
+            let line = self.made(inputs, &line);
             let nan = line.iter().any(|x| x.is_nan());
             let (low, high) = line.iter().fold((0f32, 0f32), |(low, high), x| (low.min(*x), high.max(*x)));
             let chosen = self.choose(if nan { f32::NAN } else { low }, high);
@@ -233,10 +271,25 @@ impl Op for LineCodes {
     }
 
     /// Of scales, which are one or two divisions. Codes and zero points are exact but for ties, which samples do not have.
+    /// The root of a mean is off by half of what a chain of additions is, whose errors are random; what is rounded to halves in
+    /// between may be the next one.
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
-        Tolerance::of_value(6.0, DType::F32, DType::F32)
+        let mut own = Tolerance::of_value(6.0, DType::F32, DType::F32);
+        if self.norm.is_some() {
+            own.relative += self.length.as_f64().sqrt() * DType::F32.epsilon();
+            own.relative += if self.dtype == DType::F16 { 2.0 * DType::F16.epsilon() } else { 0.0 };
+        }
+        if self.gate.is_some() {
+            own.relative += 16.0 * DType::F32.epsilon();
+        }
+        own
     }
 }
+
+/// Functions that give back what is large and above 0.
+#[cfg(any(test, feature = "testing"))]
+const SAMPLE_GATES: [Activation; 4] =
+    [Activation::Silu, Activation::Relu, Activation::Gelu, Activation::GeluTanh];
 
 #[cfg(any(test, feature = "testing"))]
 impl Samples for LineCodes {
@@ -272,18 +325,31 @@ impl Samples for LineCodes {
                         zero_first: (number + kind) % 4 == 3,
                         dtype,
                         codes: codes.map(|own| if signed { DType::I8 } else { own }),
+                        norm: None,
+                        gate: None,
                     });
                 }
             }
         }
+        let plain = samples.clone();
+        let made = plain.into_iter().enumerate().map(|(number, op)| match number % 2 {
+            0 => LineCodes { norm: Some(Exact([1e-5, 0.25][number / 2 % 2])), ..op },
+            _ => LineCodes { gate: Some(SAMPLE_GATES[number / 2 % SAMPLE_GATES.len()]), ..op },
+        });
+        samples.extend(made);
         samples
     }
 
     /// Lines that have 255 steps from end to end, and elements between the steps, so that nothing is near a tie. Some lines
-    /// have nothing but zeros, an infinity or NaN.
-    fn sample_input(&self, _index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+    /// have nothing but zeros, an infinity or NaN. Factors of channels and gates are powers of two that are taken out of elements
+    /// before; the functions of gates are 1 times what they are applied to there.
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         let [outer, length] = [self.outer, self.length].map(Size::exact_usize);
-        let mut all = Vec::with_capacity(outer * length);
+        let factor = |at: usize| 0.5f64.powi((at % 3) as i32 - 1);
+        if index == 1 {
+            return Some(Values::Float((0..length).map(factor).collect()));
+        }
+        let mut all = Vec::with_capacity(outer * length * 2);
         for line in 0..outer {
             let step = 0.5f64.powi((line % 7) as i32);
             let turn = (line % 20) as f64;
@@ -301,9 +367,17 @@ impl Samples for LineCodes {
                 let last = random() as usize % length;
                 match line % 11 {
                     5 => own[last] = f64::NAN,
-                    7 => own[last] = f64::NEG_INFINITY,
+                    7 if self.norm.is_none() => own[last] = f64::NEG_INFINITY,
                     _ => {}
                 }
+            }
+            if self.norm.is_some() {
+                own.iter_mut().enumerate().for_each(|(at, x)| *x /= factor(at));
+            }
+            if self.gate.is_some() {
+                let gate = |at: usize| f64::from(32 << (at % 2));
+                own.iter_mut().enumerate().for_each(|(at, x)| *x /= gate(at));
+                all.extend((0..length).map(gate));
             }
             all.append(&mut own);
         }
@@ -318,8 +392,7 @@ mod tests {
     fn made(rule: CodeRule, divide: bool, (least, most): (i32, i32), line: &[f64]) -> (f64, i64, Vec<i64>) {
         let codes = Some(if least < 0 { DType::I8 } else { DType::U8 });
         let (outer, length) = (1.into(), line.len().into());
-        let (smallest, zero_first, dtype) = (Exact(0.0), false, DType::F32);
-        let op = LineCodes { outer, length, rule, least, most, smallest, divide, zero_first, dtype, codes };
+        let op = LineCodes { outer, length, divide, codes, ..LineCodes::new(rule, least, most) };
         op.check().unwrap();
         let made = op.reference(&[Values::Float(line.to_vec())]);
         (made[0].float(0), made[1].int(0), (0..line.len()).map(|at| made[2].int(at)).collect())
@@ -352,6 +425,24 @@ mod tests {
             let (_, zero, codes) = made(rule, false, (-128, 127), &[0.0, 0.0]);
             assert_eq!(codes, [zero, zero]);
         }
+    }
+
+    #[test]
+    fn lines_are_made_before_they_are_coded() {
+        let plain = LineCodes {
+            length: 2.into(),
+            codes: Some(DType::I8),
+            ..LineCodes::new(CodeRule::Symmetric, -128, 127)
+        };
+        let normed = LineCodes { norm: Some(Exact(0.0)), ..plain.clone() };
+        // The root of the mean of 9 and 1 is that of 5.
+        let made = normed.reference(&[Values::Float(vec![3.0, -1.0]), Values::Float(vec![1.0, 0.5])]);
+        assert!((made[0].float(0) - 3.0 / 5f64.sqrt() / 127.5).abs() < 1e-8);
+        assert_eq!((made[2].int(0), made[2].int(1)), (127, -21));
+        let gated = LineCodes { gate: Some(Activation::Relu), ..plain };
+        let made = gated.reference(&[Values::Float(vec![2.0, -1.0, 3.0, 4.0])]);
+        assert_eq!((made[2].int(0), made[2].int(1)), (127, 0));
+        assert!(LineCodes { norm: Some(Exact(0.0)), ..gated }.check().is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
-use crate::{DType, Op, TensorDesc, Tolerance, Values};
+use crate::{Activation, DType, Op, TensorDesc, Tolerance, Values};
 
 /// Elements along k that kernels take at a time; groups are whole chunks.
 pub const CHUNK: u64 = 32;
@@ -46,6 +46,15 @@ pub struct QuantMatMul {
     /// Whether rows of `i8` activations have zero points, from -128 to 127, which come behind their scales.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lhs_zeros: bool,
+    /// Whether a value for each column is added, of the result's type.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bias: bool,
+    /// Whether a tensor like the result is added.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub residual: bool,
+    /// What is applied to the result.
+    #[serde(default, skip_serializing_if = "Activation::is_none")]
+    pub activation: Activation,
 }
 
 fn chunk() -> u64 {
@@ -61,11 +70,37 @@ fn f16() -> DType {
 }
 
 impl QuantMatMul {
+    /// The product of `m` rows of halves and weights, n x k, of 4 bits with a scale for each chunk, and nothing else.
+    pub fn new(m: impl Into<Size>, [n, k]: [u64; 2]) -> Self {
+        QuantMatMul {
+            m: m.into(),
+            n,
+            k,
+            group: CHUNK,
+            bits: four(),
+            lhs: f16(),
+            scales: f16(),
+            out: f16(),
+            zero_points: false,
+            lhs_zeros: false,
+            bias: false,
+            residual: false,
+            activation: Activation::None,
+        }
+    }
+
     /// Which inputs are the scales and the zero points of rows of activations, if they have any.
     pub fn left_inputs(&self) -> [Option<usize>; 2] {
         let first = 3 + usize::from(self.zero_points);
         let rows = self.lhs == DType::I8;
         [rows.then_some(first), (rows && self.lhs_zeros).then_some(first + 1)]
+    }
+
+    /// Which inputs are added: the bias and the residual, if there are any.
+    pub fn added_inputs(&self) -> [Option<usize>; 2] {
+        let last = self.left_inputs().into_iter().flatten().last();
+        let first = last.unwrap_or(2 + usize::from(self.zero_points)) + 1;
+        [self.bias.then_some(first), self.residual.then_some(first + usize::from(self.bias))]
     }
 
     /// The weights less their zero points, with their scales, n x k.
@@ -125,6 +160,12 @@ impl Op for QuantMatMul {
         if self.lhs_zeros {
             inputs.push(TensorDesc::new("lhs_zeros", DType::I32, [self.m]));
         }
+        if self.bias {
+            inputs.push(TensorDesc::new("bias", self.out, [self.n]));
+        }
+        if self.residual {
+            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+        }
         inputs
     }
 
@@ -150,10 +191,16 @@ impl Op for QuantMatMul {
         let [row_scales, row_zeros] = self.left_inputs();
         let row_scale = |i: usize| row_scales.map_or(1.0, |own| inputs[own].float(i));
         let row_zero = |i: usize| row_zeros.map_or(0.0, |own| inputs[own].int(i) as f64);
+        let [bias, residual] = self.added_inputs();
+        let added = |i: usize, j: usize| {
+            bias.map_or(0.0, |own| inputs[own].float(j))
+                + residual.map_or(0.0, |own| inputs[own].float(i * n + j))
+        };
         let each = (0..m).flat_map(|i| (0..n).map(move |j| (i, j)));
         let sum = |(i, j): (usize, usize)| {
             let terms = left[i * k..][..k].iter().zip(&right[j * k..][..k]);
-            self.out.round(terms.map(|(x, y)| (x - row_zero(i)) * y).sum::<f64>() * row_scale(i))
+            let sum = terms.map(|(x, y)| (x - row_zero(i)) * y).sum::<f64>() * row_scale(i);
+            self.out.round(self.activation.apply(sum + added(i, j)))
         };
         vec![Values::Float(each.map(sum).collect())]
     }
@@ -163,8 +210,11 @@ impl Op for QuantMatMul {
         let most = if self.zero_points { (1u32 << self.bits) - 1 } else { 1 << (self.bits - 1) };
         let [row_scale, row_zero] = self.left_inputs().map(|own| own.map(|own| magnitudes[own]));
         let left = magnitudes[0] + row_zero.unwrap_or(0.0);
-        let magnitude = left * row_scale.unwrap_or(1.0) * f64::from(most) * magnitudes[2];
-        Tolerance::of_sum(self.k, magnitude, DType::F32, self.out)
+        let product = left * row_scale.unwrap_or(1.0) * f64::from(most) * magnitudes[2];
+        let added = self.added_inputs().into_iter().flatten().map(|own| magnitudes[own]);
+        let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
+        let largest = added.fold(product, f64::max);
+        self.activation.after(Tolerance::of_sum(terms, largest, DType::F32, self.out))
     }
 }
 
@@ -205,6 +255,10 @@ impl Samples for QuantMatMul {
                     out,
                     zero_points,
                     lhs_zeros: lhs == DType::I8 && index % 4 < 2,
+                    bias: index % 4 == 1,
+                    residual: index % 5 == 2 || index % 4 == 1 && n > 8,
+                    activation: [Activation::None, Activation::Silu, Activation::None, Activation::Relu]
+                        [index % 4],
                 });
             }
         }

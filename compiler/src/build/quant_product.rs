@@ -289,9 +289,6 @@ impl Builder {
         let scale = self.cast(weights.scales, scales)?;
         let n = weights.rows(self);
         let operation = Operation::QuantMatMul(QuantMatMul {
-            m: count,
-            n,
-            k: weights.length,
             group: weights.group,
             bits: weights.bits,
             lhs: self.element(lhs).storage(),
@@ -299,6 +296,7 @@ impl Builder {
             out,
             zero_points: weights.zeros.is_some(),
             lhs_zeros: row_zeros.is_some(),
+            ..QuantMatMul::new(count, [n, weights.length])
         });
         let inputs = [lhs, weights.packed, scale].into_iter().chain(weights.zeros);
         let inputs = inputs.chain(row_scales).chain(row_zeros);

@@ -135,7 +135,7 @@ impl Product {
         match self {
             Product::Matrices(own) => Product::Matrices(MatMul { n, bias, ..own.clone() }),
             Product::Blocks(own) => Product::Blocks(BlockMatMul { n: n.value(), bias, ..own.clone() }),
-            Product::Packed(own) => Product::Packed(QuantMatMul { n: n.value(), ..own.clone() }),
+            Product::Packed(own) => Product::Packed(QuantMatMul { n: n.value(), bias, ..own.clone() }),
         }
     }
 
@@ -165,11 +165,12 @@ impl Product {
         }
     }
 
-    fn bias(&self) -> bool {
+    /// Which input is the bias, if there is one.
+    fn bias(&self) -> Option<usize> {
         match self {
-            Product::Matrices(own) => own.bias,
-            Product::Blocks(own) => own.bias,
-            Product::Packed(_) => false,
+            Product::Matrices(own) => own.bias.then_some(2),
+            Product::Blocks(own) => own.bias.then_some(2),
+            Product::Packed(own) => own.added_inputs()[0],
         }
     }
 
@@ -177,7 +178,7 @@ impl Product {
         match self {
             Product::Matrices(own) => own.residual,
             Product::Blocks(own) => own.residual,
-            Product::Packed(_) => false,
+            Product::Packed(own) => own.residual,
         }
     }
 
@@ -301,17 +302,17 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
             make.node(Operation::Concat(concat), weights, dtype, &dims)
         }));
     }
-    let (bias, out) = (nodes.iter().any(|node| product(node).bias()), first.out());
+    inputs.extend(first.left()[1..].iter().map(|place| nodes[0].inputs[*place]));
+    let (bias, out) = (nodes.iter().any(|node| product(node).bias().is_some()), first.out());
     if bias {
         let parts = nodes.iter().zip(&columns).map(|(node, n)| match product(node).bias() {
-            true => node.inputs[2],
-            false => make.zeros(out, *n),
+            Some(place) => node.inputs[place],
+            None => make.zeros(out, *n),
         });
         let parts = parts.collect();
         let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: out };
         inputs.push(make.node(Operation::Concat(concat), parts, out, &[n]));
     }
-    inputs.extend(first.left()[1..].iter().map(|place| nodes[0].inputs[*place]));
     let rows = first.rows();
     let whole = make.node(first.with(n, bias).operation(), inputs, out, &[rows, n]);
     let mut offset = Size::constant(0);
@@ -435,7 +436,11 @@ mod tests {
             let [scales, zeros] = b.choose_affine(x, &[2], choice, codes).unwrap();
             let codes = b.quantize_affine(x, scales, Some(zeros), codes).unwrap();
             let rows = crate::build::QuantRows { codes, scales, zeros: Some(zeros) };
-            let made = b.quant_product_of_rows(&rows, &weights).unwrap();
+            let mut made = b.quant_product_of_rows(&rows, &weights).unwrap();
+            if turn == 1 {
+                let bias = constant(&mut b, &[n], 11);
+                made = b.binary(Function::Add, made, bias).unwrap();
+            }
             sides.push(b.unary(Function::Sigmoid, made).unwrap());
         }
         b.output("p", sides[0]);

@@ -295,7 +295,11 @@ fn is_sixth(operands: &[Operand]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::tests::{constant, kernels, optimized},
+        *,
+    };
+    use crate::build::{Builder, QuantWeights};
 
     #[test]
     fn curves_are_known_with_constants_as_exact_as_their_type() {
@@ -316,5 +320,25 @@ mod tests {
         // Poles.
         let poles = ["div 1.0 $0; mul %0 $0; mul %1 $0; tanh %2 -> %3:f32", "div $0 0.0; tanh %0 -> %1:f32"];
         assert!(poles.iter().all(|text| same_curve(&text.parse().unwrap()).is_none()));
+    }
+
+    #[test]
+    fn products_by_packed_weights_take_what_is_added_and_an_activation() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[3, 32]).unwrap();
+        let other = b.input("other", DType::F32.into(), &[3, 5]).unwrap();
+        let packed = (0..80).map(|i| i * 37 % 256).collect();
+        let packed = b.values(DType::U8, &[5, 16], &Values::Int(packed)).unwrap();
+        let scales = constant(&mut b, &[5, 1], 7);
+        let weights = QuantWeights { packed, bits: 4, length: 32, scales, zeros: None, group: 32 };
+        let product = b.quant_product(x, &weights).unwrap();
+        let bias = constant(&mut b, &[5], 9);
+        let sum = b.binary(Function::Add, product, bias).unwrap();
+        let sum = b.binary(Function::Add, other, sum).unwrap();
+        let y = b.unary(Function::Relu, sum).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        let [Operation::QuantMatMul(made)] = kernels(&graph)[..] else { panic!("{graph}") };
+        assert_eq!((made.bias, made.residual, made.activation), (true, true, Activation::Relu));
     }
 }

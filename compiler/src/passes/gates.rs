@@ -31,8 +31,24 @@ pub(super) fn run(_: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Wa
     Ok(())
 }
 
-/// The product with a gate that an elementwise node is with what it reads, and what that reads.
-fn found(region: &Region, uses: &Uses, node: &Node) -> Option<(BlockMatMul, Vec<TensorId>)> {
+/// What an elementwise node is that gates columns of rows by others of the same rows.
+pub(super) struct Halves {
+    /// What both are parts of.
+    pub whole: TensorId,
+    /// The first column of what the function is applied to.
+    pub first: Size,
+    /// The first column of what is multiplied with that.
+    pub second: Size,
+    /// The function.
+    pub function: Activation,
+    /// Type of the result.
+    pub dtype: DType,
+    /// Elements of either.
+    counts: [Size; 2],
+}
+
+/// Views a node so, if nothing else reads both parts.
+pub(super) fn halves(region: &Region, uses: &Uses, node: &Node) -> Option<Halves> {
     let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
     let ([left, right], [_]) = (&node.inputs[..], &node.outputs[..]) else { return None };
     if uses.count(*left) != 1 || uses.count(*right) != 1 {
@@ -42,11 +58,25 @@ fn found(region: &Region, uses: &Uses, node: &Node) -> Option<(BlockMatMul, Vec<
         return None;
     }
     let mut reader = Reader::new(elementwise, &node.inputs);
-    let (input, function) = gate(&mut reader)?;
+    let (input, function, dtype) = gate(&mut reader)?;
     let [gate, gated] = if input == 0 { [*left, *right] } else { [*right, *left] };
     let (first, whole) = part(region, gate)?;
     let (second, other) = part(region, gated)?;
-    let before = producer(region, whole)?;
+    let counts = [0, 1].map(|input: usize| reader.inputs[input].2.iter().product());
+    (whole == other && uses.count(whole) == 2).then_some(Halves {
+        whole,
+        first,
+        second,
+        function,
+        dtype,
+        counts,
+    })
+}
+
+/// The product with a gate that an elementwise node is with what it reads, and what that reads.
+fn found(region: &Region, uses: &Uses, node: &Node) -> Option<(BlockMatMul, Vec<TensorId>)> {
+    let halves = halves(region, uses, node)?;
+    let before = producer(region, halves.whole)?;
     let NodeOp::Operation(Operation::BlockMatMul(product)) = &before.op else { return None };
     let n = product.n / 2;
     let plain = *product
@@ -54,29 +84,30 @@ fn found(region: &Region, uses: &Uses, node: &Node) -> Option<(BlockMatMul, Vec<
             norm: product.norm,
             ..BlockMatMul::new(product.m, product.n, product.k, product.format)
         };
-    let halves = whole == other && n * 2 == product.n && first.is(0.into()) && second.is(n.into());
-    let counts = [&reader.inputs[0].2, &reader.inputs[1].2].map(|dims| dims.iter().product::<Size>());
-    if !plain || !halves || uses.count(whole) != 2 || counts.iter().any(|count| !count.is(product.m * n)) {
+    let parts = n * 2 == product.n && halves.first.is(0.into()) && halves.second.is(n.into());
+    let same = halves.dtype == DType::F32 && halves.counts.iter().all(|count| count.is(product.m * n));
+    if !plain || !parts || !same {
         return None;
     }
-    let operation = BlockMatMul { n, gate: Some(function), ..product.clone() };
+    let operation = BlockMatMul { n, gate: Some(halves.function), ..product.clone() };
     // Not for many rows, for one.
     crate::backend::check(&Operation::BlockMatMul(operation.clone())).ok()?;
     Some((operation, before.inputs.clone()))
 }
 
-/// The input that is a gate, and its function, where all that is computed is their product.
-fn gate(reader: &mut Reader) -> Option<(usize, Activation)> {
+/// The input that is a gate, its function, and the result's type, where all that is computed is their product.
+fn gate(reader: &mut Reader) -> Option<(usize, Activation, DType)> {
     let found = (0..2).find_map(|input| activation(reader, input).map(|found| (input, found)));
     let (input, (result, dropped, function)) = found?;
     reader.replace_by_input(result, input, &dropped);
     let ([call], [output]) = (&reader.program.nodes[..], &reader.program.outputs[..]) else { return None };
     let both = [Operand::Input(0), Operand::Input(1)];
     let product = is_call(call, Function::Mul, &both) || is_call(call, Function::Mul, &[both[1], both[0]]);
-    (product && output.value == Operand::Node(0) && output.dtype == DType::F32).then_some((input, function))
+    (product && output.value == Operand::Node(0)).then_some((input, function, output.dtype))
 }
 
-fn producer(region: &Region, id: TensorId) -> Option<&Node> {
+/// The node that makes a tensor.
+pub(super) fn producer(region: &Region, id: TensorId) -> Option<&Node> {
     region.nodes.iter().find(|node| node.outputs.contains(&id))
 }
 

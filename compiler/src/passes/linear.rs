@@ -89,6 +89,15 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             residual: Some(&mut product.residual),
             activation: &mut product.activation,
         },
+        Operation::QuantMatMul(product) => LinearOp {
+            values: product.n.into(),
+            behind: 0,
+            filters: None,
+            dtype: product.out,
+            bias: &mut product.bias,
+            residual: Some(&mut product.residual),
+            activation: &mut product.activation,
+        },
         _ => return None,
     })
 }

@@ -13,6 +13,7 @@ mod bindable;
 mod chain;
 mod channels_first;
 mod clean;
+mod coded;
 mod epilogue;
 mod fuse;
 mod gates;
@@ -187,6 +188,12 @@ pub static PASSES: &[Pass] = &[
         summary: "puts normalizations of few rows into the products by weights in blocks that read them",
         needs: &["find-norms", "join-products", "gates"],
         run: Run::Regions(normed::run),
+    },
+    Pass {
+        name: "coded-lines",
+        summary: "normalizes and gates lines where they are quantized",
+        needs: &["find-norms", "join-products"],
+        run: Run::Regions(coded::run),
     },
     Pass {
         name: "join-copies",

@@ -9,7 +9,8 @@
 // that it has loaded, two for each of two rows of weights, and the four lanes of a row have chunks of their own. Their sums are kept
 // apart by the right operand: the activations of a lane's chunks are in columns that no other lane of the four has, and everything
 // else in them is zero. For that, a lane must know its elements (matrix_lanes.glsl). Where products show that they lie otherwise, sums are
-// made without matrices.
+// made without matrices. So they are where a subgroup's activations are not finite: what is infinite times a weight is not what it is times
+// a code, a scale and an offset apart.
 //
 // NORMED: a row is divided by the root of the mean of its squares and multiplied by a scale. GATED: the result is
 // function(sum with a row of weights) * (sum with the row N behind it), which is in the second half of a tile.
@@ -69,6 +70,7 @@ vec4 next_left[ROWS * 2], next_scales[2];
 // Of two rows of weights of each tile and rows of lhs, and of the lane's chunks; and the squares of what the lane staged.
 float sums[TILES * 2 * ROWS];
 float squares[ROWS];
+bool infinite = false;  // Activations of the subgroup, some.
 
 float four(vec4 terms) {
     return (terms.x + terms.y) + (terms.z + terms.w);
@@ -139,6 +141,7 @@ void stage(uint piece, out float powers[ROWS], out float added[ROWS]) {
         added[r] = four(one + two);
         const vec4 larger = max(abs(one), abs(two));
         const float most = subgroupMax(max(max(larger.x, larger.y), max(larger.z, larger.w)));
+        infinite = infinite || floatBitsToUint(most) >= 0x7F800000u;
         const uint exponent = max(floatBitsToUint(most) >> 23, 15u);
         const float factor = uintBitsToFloat((268u - exponent) << 23);
         powers[r] = uintBitsToFloat((exponent - 14u) << 23);
@@ -219,10 +222,11 @@ void add(uint first, uint after) {
     }
 }
 
-// The sum of a row of weights and one of lhs without matrices, and squares of the latter: the lane's part of all chunks.
+// The sum of a row of weights and one of lhs without matrices, and squares of the latter: the lane's part of the subgroup's chunks.
 float plain(uint row_byte, uint r, inout float square) {
     float sum = 0.0;
-    for (uint chunk = gl_LocalInvocationIndex; chunk < chunks; chunk += gl_WorkGroupSize.x) {
+    const uint turn = SUBGROUPS * STEP;
+    for (uint chunk = gl_SubgroupID * STEP + lane % STEP + lane / STEP * turn; chunk < chunks; chunk += 32 / STEP * turn) {
         vec4 values[8];
         load_chunk(row_byte, chunk, values);
         for (uint i = 0; i < 8; ++i) {
@@ -263,6 +267,8 @@ void main() {
     if (as_said) {
         [[unroll]] for (uint i = 0; i < TILES * 2 * ROWS; ++i) sums[i] = 0.0;
         for (; first < chunks; first += SUBGROUPS * STEP) add(first, first + SUBGROUPS * STEP);
+    }
+    if (as_said && !infinite) {
         [[unroll]] for (uint i = 0; i < TILES * 2; ++i) {
             [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                 const float sum = subgroupClusteredAdd(sums[i * ROWS + r], 4);

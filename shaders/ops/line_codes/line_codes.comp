@@ -1,20 +1,26 @@
 // Scales, zero points and 8-bit codes of lines. MODE 0 does all of it; long lines take two dispatches: 1 writes the ends of
-// each piece, 2 reads those of the whole line and writes the codes of a piece.
+// each piece, 2 reads those of the whole line and writes the codes of a piece. NORMED: lines are divided by the root of the mean of
+// their squares first. GATED: half of what is read gates the other half. Either is computed twice, which takes less time than it
+// would to keep it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef USE_SUBGROUP
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
-// The bounds of codes, and the bits of the smallest scale.
-#define LINES_PUSH int least_code, most_code; uint smallest;
+// The bounds of codes, the bits of the smallest scale, and what is added to means of squares.
+#define LINES_PUSH int least_code, most_code; uint smallest; float epsilon;
 #include "lines.glsl"
 #include "special.glsl"
+#include "activation.glsl"
 
 layout(constant_id = 3) const uint MODE = 0;
 layout(constant_id = 4) const uint RULE = 0;
 layout(constant_id = 5) const bool DIVIDE = false;
 layout(constant_id = 6) const bool ZERO_FIRST = false;
 layout(constant_id = 7) const bool CODES = true;
+layout(constant_id = 8) const bool NORMED = false;
+layout(constant_id = 9) const bool GATED = false;
+layout(constant_id = 10) const uint ACTIVATION = 0;
 
 const uint WHOLE = 0, NEARER = 1, SYMMETRIC = 2, UNCLIPPED = 3, STEPS = 4;
 // The bits of infinity and of the smallest normal number.
@@ -26,10 +32,12 @@ layout(set = 0, binding = 1) buffer Scales { float scales[]; };
 layout(set = 0, binding = 2) buffer Zeros { int zeros[]; };
 layout(set = 0, binding = 3) buffer Codes { uint codes[]; };    // Any buffer without CODES.
 layout(set = 0, binding = 4) buffer Pieces { uvec2 pieces[]; };  // Ends of each piece of each line; any buffer in mode 0.
+LINE_BUFFER(5, factors, readonly, TYPE);                         // Of the elements of normalized lines.
 
 // Ends are bits of floats that are at least 0, whose order is that of integers, NaN above all: those below 0 (without their
 // sign) and those above.
 shared uvec2 tree[ACROSS * ALONG];
+shared float sums[NORMED ? ACROSS * ALONG : 1];
 
 // All invocations of a line get its ends.
 uvec2 along_line(uvec2 mine) {
@@ -52,10 +60,59 @@ uvec2 along_line(uvec2 mine) {
 #endif
 }
 
+// All invocations of a line get the sum of what each has.
+float sum_along_line(float mine) {
+#ifdef USE_SUBGROUP
+    mine = subgroupAdd(mine);
+    if (subgroupElect()) sums[gl_SubgroupID] = mine;
+    barrier();
+    float sum = sums[0];
+    for (uint i = 1; i < gl_NumSubgroups; ++i) sum += sums[i];
+    return sum;
+#else
+    sums[LANE] = mine;
+    for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
+        barrier();
+        if (PLACE < apart) sums[LANE] += sums[LANE + apart * ACROSS];
+    }
+    barrier();
+    return sums[LANE % ACROSS];
+#endif
+}
+
+float squares_of(uint base) {
+    vec4 sum = vec4(0.0);
+    for (EACH_FOUR(at)) {
+        const vec4 x = FOUR_LOAD(TYPE, elements, base, at, 0.0);
+        sum += x * x;
+    }
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// What a line is divided by, inverted.
+float inverse_root = 1.0;
+
+// As an operation before would have left it in memory.
+vec4 rounded(vec4 x) {
+#ifdef TYPE_F16P
+    return vec4(unpackHalf2x16(f16_bits(x.x) | f16_bits(x.y) << 16), unpackHalf2x16(f16_bits(x.z) | f16_bits(x.w) << 16));
+#else
+    return x;
+#endif
+}
+
+// Four elements of the line that is coded.
+vec4 four_of(uint base, uint at) {
+    const vec4 x = FOUR_LOAD(TYPE, elements, base, at, 0.0);
+    if (GATED) return rounded(activate(x, ACTIVATION) * FOUR_LOAD(TYPE, elements, base + length, at, 0.0));
+    if (NORMED) return rounded(x * inverse_root * FOUR_LOAD(TYPE, factors, 0u, at, 0.0));
+    return x;
+}
+
 uvec2 of_elements(uint base) {
     uvec4 below = uvec4(0u), above = uvec4(0u);
     for (EACH_FOUR(at)) {
-        const uvec4 bits = floatBitsToUint(FOUR_LOAD(TYPE, elements, base, at, 0.0));
+        const uvec4 bits = floatBitsToUint(four_of(base, at));
         const uvec4 negative = uvec4(-ivec4(bits >> 31));
         below = max(below, bits & 0x7FFFFFFFu & negative);
         above = max(above, bits & ~negative);
@@ -126,7 +183,8 @@ void main() {
     if (first_line() >= lines) return;
     const uint line = my_line();
     const bool here = line < lines;
-    const uint base = line * length;
+    const uint base = line * length * (GATED ? 2 : 1), result = line * length;
+    if (NORMED) inverse_root = 1.0 / sqrt(sum_along_line(here ? squares_of(base) : 0.0) / float(length) + epsilon);
     uvec2 ends = uvec2(0u);
     if (here) ends = MODE == 2 ? of_pieces(line) : of_elements(base);
     ends = along_line(ends);
@@ -142,11 +200,11 @@ void main() {
     }
     if (!CODES) return;
     for (EACH_FOUR(at)) {
-        const uvec4 four = codes_of(FOUR_LOAD(TYPE, elements, base, at, 0.0), by);
+        const uvec4 four = codes_of(four_of(base, at), by);
 #ifdef PACKED
-        codes[(base + at) >> 2] = four.x | (four.y << 8) | (four.z << 16) | (four.w << 24);
+        codes[(result + at) >> 2] = four.x | (four.y << 8) | (four.z << 16) | (four.w << 24);
 #else
-        FOUR_STORE(U8P, codes, base, at, four);
+        FOUR_STORE(U8P, codes, result, at, four);
 #endif
     }
 }

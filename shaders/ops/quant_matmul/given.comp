@@ -15,6 +15,8 @@ layout(constant_id = 3) const uint BITS = 4;
 layout(constant_id = 4) const bool HALF_SCALES = true;
 layout(constant_id = 5) const bool ZERO_POINTS = false;
 layout(constant_id = 6) const bool LEFT_ZEROS = false;
+layout(constant_id = 7) const uint ADDED = 0;
+layout(constant_id = 8) const uint ACTIVATION = 0;
 
 #include "quantized.glsl"
 
@@ -25,6 +27,12 @@ layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };           
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
 layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
+
+#define ACCUMULATOR float
+#define QUAD vec4
+#define BIAS_SLOT 7
+#define RESIDUAL_SLOT 8
+#include "product.glsl"
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -96,7 +104,8 @@ void main() {
 #endif
         [[unroll]] for (uint c = 0; c < COLUMNS; ++c) {
             const uint column = column0 + c;
-            if (column < N) CONCAT(STORE_, OUT)(result, (row0 + r) * N + column, factor * sums[r * COLUMNS + c]);
+            const uint at = (row0 + r) * N + column;
+            if (column < N) CONCAT(STORE_, OUT)(result, at, finished(at, column, factor * sums[r * COLUMNS + c]));
         }
     }
 }

@@ -28,6 +28,8 @@ layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
 layout(constant_id = 7) const bool LEFT_ZEROS = false;
+layout(constant_id = 8) const uint ADDED = 0;
+layout(constant_id = 9) const uint ACTIVATION = 0;
 
 #include "quantized.glsl"
 #include "matrix_lanes.glsl"
@@ -39,6 +41,12 @@ layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };      // An
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
 layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
+
+#define ACCUMULATOR float
+#define QUAD vec4
+#define BIAS_SLOT 7
+#define RESIDUAL_SLOT 8
+#include "product.glsl"
 
 layout(push_constant) uniform Shape {
     uint N;
@@ -289,6 +297,8 @@ void main() {
 #ifdef LHS_I8P
         sum *= lhs_scales[r];
 #endif
+        if (column < N) sum.x = finished(r * N + column, column, sum.x);
+        if (column + 1 < N) sum.y = finished(r * N + column + 1, column + 1, sum.y);
 #ifdef OUT_F16P
         if (N % 2 == 0) {
             if (column < N) result[(r * N + column) / 2] = f16_bits(sum.x) | (f16_bits(sum.y) << 16);

@@ -13,6 +13,8 @@ layout(constant_id = 1) const uint BITS = 4;
 layout(constant_id = 2) const bool HALF_SCALES = true;
 layout(constant_id = 3) const bool ZERO_POINTS = false;
 layout(constant_id = 4) const bool LEFT_ZEROS = false;
+layout(constant_id = 5) const uint ADDED = 0;
+layout(constant_id = 6) const uint ACTIVATION = 0;
 
 #include "quantized.glsl"
 
@@ -23,6 +25,12 @@ layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };           
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
 layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
+
+#define ACCUMULATOR float
+#define QUAD vec4
+#define BIAS_SLOT 7
+#define RESIDUAL_SLOT 8
+#include "product.glsl"
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -119,7 +127,8 @@ void main() {
         const vec4 all = results[i];
 #endif
         for (uint j = 0; j < 4; ++j) {
-            if (column0 + j < N) CONCAT(STORE_, OUT)(result, (row0 + i) * N + column0 + j, all[j]);
+            const uint column = column0 + j, at = (row0 + i) * N + column;
+            if (column < N) CONCAT(STORE_, OUT)(result, at, finished(at, column, all[j]));
         }
     }
 }

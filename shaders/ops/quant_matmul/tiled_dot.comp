@@ -15,6 +15,8 @@ layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
 layout(constant_id = 7) const bool LEFT_ZEROS = false;
+layout(constant_id = 8) const uint ADDED = 0;
+layout(constant_id = 9) const uint ACTIVATION = 0;
 
 layout(set = 0, binding = 0) readonly buffer Left { uvec2 lhs[]; };
 layout(set = 0, binding = 1) readonly buffer Weights { uint weights[]; };
@@ -23,6 +25,12 @@ layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };  // Any bu
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };
 ELEMENT_BUFFER(5, result, , OUT);
 layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
+
+#define ACCUMULATOR float
+#define QUAD vec4
+#define BIAS_SLOT 7
+#define RESIDUAL_SLOT 8
+#include "product.glsl"
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -152,7 +160,7 @@ void main() {
             sums[i] *= lhs_scales[r];
             [[unroll]] for (uint j = 0; j < TN; ++j) {
                 const uint c = column0 + my_column * 4 + j;
-                if (c < N) CONCAT(STORE_, OUT)(result, r * N + c, sums[i][j]);
+                if (c < N) CONCAT(STORE_, OUT)(result, r * N + c, finished(r * N + c, c, sums[i][j]));
             }
         }
     }

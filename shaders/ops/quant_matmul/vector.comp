@@ -16,6 +16,8 @@ layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const bool HALF_SCALES = true;
 layout(constant_id = 6) const bool ZERO_POINTS = false;
 layout(constant_id = 7) const bool LEFT_ZEROS = false;
+layout(constant_id = 8) const uint ADDED = 0;
+layout(constant_id = 9) const uint ACTIVATION = 0;
 
 #include "quantized.glsl"
 
@@ -26,6 +28,12 @@ layout(set = 0, binding = 3) readonly buffer Zeros { uint zeros[]; };      // An
 layout(set = 0, binding = 4) readonly buffer LeftScales { float lhs_scales[]; };  // Any buffer unless lhs is i8.
 ELEMENT_BUFFER(5, result, , OUT);
 layout(set = 0, binding = 6) readonly buffer LeftZeros { int lhs_zeros[]; };  // Any buffer without LEFT_ZEROS.
+
+#define ACCUMULATOR float
+#define QUAD vec4
+#define BIAS_SLOT 7
+#define RESIDUAL_SLOT 8
+#include "product.glsl"
 
 layout(push_constant) uniform Shape {
     uint N;
@@ -172,7 +180,8 @@ void main() {
 #ifdef LHS_I8P
             sum *= lhs_scales[r];
 #endif
-            CONCAT(STORE_, OUT)(result, r * N + column0 + lane, sum);
+            const uint column = column0 + lane;
+            CONCAT(STORE_, OUT)(result, r * N + column, finished(r * N + column, column, sum));
         }
         barrier();
     }

@@ -9,7 +9,10 @@ use halite_sizes::Size;
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, fixed_groups, groups, module, narrow},
-    plans::Lower,
+    plans::{
+        Lower,
+        epilogue::{Added, activation_code},
+    },
 };
 
 impl Lower for QuantMatMul {
@@ -39,11 +42,15 @@ fn bindings(op: &QuantMatMul) -> Vec<Slot> {
     let zeros = if op.zero_points { Slot::Input(3) } else { Slot::Input(1) };
     let own = op.left_inputs();
     let [lhs_scales, lhs_zeros] = own.map(|own| own.map_or(Slot::Input(1), Slot::Input));
-    vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), zeros, lhs_scales, Slot::Output(0), lhs_zeros]
+    let [bias, residual] = op.added_inputs().map(|own| own.map_or(Slot::Input(1), Slot::Input));
+    let operands = [Slot::Input(0), Slot::Input(1), Slot::Input(2), zeros, lhs_scales];
+    operands.into_iter().chain([Slot::Output(0), lhs_zeros, bias, residual]).collect()
 }
 
-fn constants(op: &QuantMatMul) -> [u32; 4] {
-    [op.bits, (op.scales == DType::F16).into(), op.zero_points.into(), op.lhs_zeros.into()]
+fn constants(op: &QuantMatMul) -> [u32; 6] {
+    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    let [halves, zeros, left] = [op.scales == DType::F16, op.zero_points, op.lhs_zeros].map(u32::from);
+    [op.bits, halves, zeros, left, added.code(), activation_code(op.activation)]
 }
 
 fn step(

@@ -241,16 +241,13 @@ impl Weights {
             let scales = if own == DType::F16 { own } else { DType::F32 };
             let scale = b.cast(self.scales, scales)?;
             let operation = Operation::QuantMatMul(QuantMatMul {
-                m: rows.into(),
-                n: self.rows,
-                k,
                 group: self.block,
                 bits: self.bits,
                 lhs: dtype,
                 scales,
                 out: dtype,
                 zero_points: self.zeros.is_some(),
-                lhs_zeros: false,
+                ..QuantMatMul::new(rows, [self.rows, k])
             });
             let inputs: Vec<_> = [lhs, self.packed, scale].into_iter().chain(self.zeros).collect();
             b.kernel1(operation, &inputs, dtype.into(), &[rows, self.rows])?

@@ -77,18 +77,8 @@ pub(super) fn compute(v: &mut Values<'_>, product: &Product, input: &Held) -> Re
 
 /// The product of `m` rows by `n` columns of `k` weights, whose scales are for groups. Rows of bytes have zero points.
 fn of_nibbles(m: Size, [n, k]: [u64; 2], group: u64, lhs: DType) -> QuantMatMul {
-    QuantMatMul {
-        m,
-        n,
-        k,
-        group,
-        bits: 4,
-        lhs,
-        scales: DType::F32,
-        out: DType::F32,
-        zero_points: false,
-        lhs_zeros: lhs == DType::I8,
-    }
+    let (scales, out) = (DType::F32, DType::F32);
+    QuantMatMul { group, lhs, scales, out, lhs_zeros: lhs == DType::I8, ..QuantMatMul::new(m, [n, k]) }
 }
 
 /// The product of dynamically quantized rows, weights and their scales.

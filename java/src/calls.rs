@@ -43,7 +43,7 @@ pub fn inputs(
     let tensors = convert::longs(env, tensors)?;
     let tensors = tensors.into_iter().map(held::tensor).collect::<Result<Vec<_>>>()?;
     if names.is_null() {
-        return Ok(tensors.into_iter().fold(Inputs::new(), |inputs, tensor| inputs.push(tensor)));
+        return Ok(tensors.into_iter().fold(Inputs::new(), Inputs::push));
     }
     let names = convert::texts(env, names)?;
     if names.len() != tensors.len() {

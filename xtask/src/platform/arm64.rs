@@ -79,7 +79,7 @@ fn on_vulkan(options: &Options, steps: &mut Steps, qemu: &str, program: &Path, c
         vec![("VK_DRIVER_FILES", root.join("lvp_icd.json").into()), ("LP_NUM_THREADS", "2".into())];
     let qemu = emulator(qemu, &root, environment);
     let checked = Checked { emulator: &qemu, program, target: "", foreign: None };
-    steps.take(NAME, || checked.on_vulkan());
+    checked.on_vulkan(steps, NAME);
     if !options.short {
         let runner = cross.program(options, "conformance");
         steps.take("arm64: suite hal on llvmpipe", || checks::suite(&qemu, &runner, "hal", "vulkan"));

@@ -104,8 +104,13 @@ impl Checked<'_> {
             .map(drop)
     }
 
-    /// Models on a Vulkan device: the demo, what is kept of it, a decoder.
-    pub fn on_vulkan(&self) -> Result<()> {
+    /// Models on a Vulkan device.
+    pub fn on_vulkan(&self, steps: &mut Steps, name: &str) {
+        steps.take(&format!("{name}: the demo, and its cache"), || self.demo());
+        steps.take(&format!("{name}: a decoder"), || self.decoder());
+    }
+
+    fn demo(&self) -> Result<()> {
         let cache = repo("target/xtask/platform/cache");
         if cache.exists() {
             fs::remove_dir_all(&cache).with_context(|| format!("cannot remove '{}'", cache.display()))?;
@@ -117,6 +122,11 @@ impl Checked<'_> {
             self.expect(&demo, 0, &["[SUCCESS]"])?;
         }
         ensure!(fs::read_dir(&cache)?.count() > 1, "nothing was kept in '{}'", cache.display());
+        Ok(())
+    }
+
+    /// Twice the same text.
+    fn decoder(&self) -> Result<()> {
         let write = [&DECODER[..], &["--device=vulkan"]].concat();
         let once = self.expect(&write, 0, &["tokens/s"])?;
         let again = self.expect(&write, 0, &[])?;

@@ -111,7 +111,7 @@ fn on_vulkan(
     }
     let wine = Emulator { before: wine.before.clone(), environment };
     let checked = Checked { emulator: &wine, program, target: "", foreign: None };
-    steps.take(NAME, || checked.on_vulkan());
+    checked.on_vulkan(steps, NAME);
     if !options.short && prefix.join("bin").exists() {
         steps.take("Windows: a program in C", || c_program(&wine, compiler, prefix));
     }

@@ -18,6 +18,10 @@ pub struct CompileOptions {
     /// Whether kernels for every Vulkan 1.1 device are included too. They run where no target fits, and in runtimes that
     /// know no targets. Without them, such runtimes are given the first target's.
     pub baseline: bool,
+    /// Whether the first target is the device at hand, with what it reports. The module does not ask its device whether the target
+    /// fits it then: a device may have less than the table says of its target (fewer lanes, an older driver), and its module has
+    /// what it has.
+    pub at_hand: bool,
     /// What was measured, for the choice of kernels.
     pub tuning: Tuning,
     /// Name of the module.
@@ -32,6 +36,7 @@ impl Default for CompileOptions {
         CompileOptions {
             targets: Vec::new(),
             baseline: true,
+            at_hand: false,
             tuning: Tuning::shipped().clone(),
             module_name: "module".to_owned(),
             parameters: ParameterStorage::Embedded,

@@ -142,7 +142,12 @@ impl Cache {
     pub(crate) fn pipelines(&self) -> Option<String> {
         match &self.place {
             Location::User => None,
-            Location::Folder(path) => Some(path.join("pipelines").to_str()?.to_owned()),
+            Location::Folder(path) => {
+                // Before a driver makes a folder in it: with something in it and no marker it would be taken for somebody else's.
+                // What is wrong with it is told when it is used.
+                let _ = Folder::open(path);
+                Some(path.join("pipelines").to_str()?.to_owned())
+            }
             Location::Off => Some("off".to_owned()),
         }
     }

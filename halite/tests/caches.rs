@@ -41,6 +41,23 @@ fn a_model_is_compiled_once_and_known_by_its_content() {
 }
 
 #[test]
+fn a_new_folder_keeps_models_of_a_session_that_opens_its_own_device() {
+    // Its driver makes a folder for pipelines in the cache before there is a model to keep.
+    let Some(device) = device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::at(folder.path().join("cache"));
+    let session = || {
+        let uri = device.uri();
+        Session::builder().device(uri.as_str()).cache(cache.clone()).model(onnx::adds(1.0)).build().unwrap()
+    };
+    for _ in 0..2 {
+        let out = session().run(Tensor::from_slice(&[1.0f32], 1).unwrap()).unwrap();
+        assert_eq!(out["y"].item::<f32>().unwrap(), 2.0);
+        assert_eq!(modules(&cache), 1);
+    }
+}
+
+#[test]
 fn a_version_for_many_sizes_is_found_by_those_that_it_holds_for() {
     let Some(device) = device() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite_abi::query;
+use halite_abi::{format, query};
 use halite_hal::{
     Device, DeviceInfo, DeviceKind, DriverEntry, DriverRegistry, Options, Status, UnconfinedCode, choice,
     status,
@@ -106,7 +106,38 @@ pub(crate) fn explain(failure: Status, devices: &[Arc<dyn Device>], hints: &[Mod
             ));
         }
     }
-    failure
+    match held_and_run(devices, hints) {
+        Some(text) => failure.annotate(text),
+        None => failure,
+    }
+}
+
+/// Which code modules hold, and which code devices run, where these have nothing in common: the module's own message names neither in
+/// a way that people can read.
+fn held_and_run(devices: &[Arc<dyn Device>], hints: &[ModuleHints]) -> Option<String> {
+    let held: Vec<&str> =
+        format::ALL.into_iter().filter(|format| hints.iter().any(|h| h.names_format(format))).collect();
+    let runs = |device: &Arc<dyn Device>| {
+        held.iter().any(|format| device.query_i64(query::EXECUTABLE_FORMAT, format) == Some(1))
+    };
+    if held.is_empty() || devices.iter().any(runs) {
+        return None;
+    }
+    let told = devices.iter().map(|device| {
+        let info = device.info();
+        let formats = match info.executable_formats.is_empty() {
+            true => "none".to_owned(),
+            false => info.executable_formats.join(", "),
+        };
+        format!(
+            "device '{}' on {} {} runs {formats}",
+            info.uri(),
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        )
+    });
+    let told: Vec<String> = told.collect();
+    Some(format!("the module holds code of format {}; {}", held.join(", "), told.join("; ")))
 }
 
 /// What a driver finds. One that cannot be loaded is warned of: something is installed and broken.

@@ -251,6 +251,11 @@ fn a_device_of_the_wrong_kind_is_refused() {
         e.to_string().starts_with("INCOMPATIBLE; HAL device `__device_0` not found or unavailable"),
         "{e}"
     );
+    assert!(
+        e.to_string().contains("the module holds code of format vulkan-spirv-fb; device 'null://' on ")
+            && e.to_string().contains(" runs "),
+        "{e}"
+    );
     // A device that computes nothing is not chosen unless it is named.
     let e = builder().build().unwrap_err();
     assert!(e.to_string().starts_with("UNAVAILABLE; a module needs a device and none can be used"), "{e}");

@@ -85,11 +85,16 @@ impl From<halite::Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         // Whoever closed the pipe wants no more output and no complaint.
-        if error.kind() == io::ErrorKind::BrokenPipe {
+        if error.kind() == io::ErrorKind::BrokenPipe || is_closed_pipe_of_windows(&error) {
             return Failure::Reported;
         }
         Failure::Status(Status::new(Code::Unknown, format!("writing the output: {error}")))
     }
+}
+
+/// Whether nobody is at the other end of a pipe: ERROR_PIPE_NOT_CONNECTED, which has no kind of its own.
+fn is_closed_pipe_of_windows(error: &io::Error) -> bool {
+    cfg!(windows) && error.raw_os_error() == Some(233)
 }
 
 impl fmt::Display for Failure {

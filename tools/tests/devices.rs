@@ -130,6 +130,21 @@ fn devices_are_listed_as_text_and_json() {
 }
 
 #[test]
+fn models_run_on_a_device_that_has_less_than_the_table_says_of_its_target() {
+    if !common::has_llvmpipe() {
+        return;
+    }
+    let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/../demo/digits");
+    // Four lanes instead of eight, as on processors of ARM.
+    let mut command = common::command("halite");
+    command.current_dir(digits).env("LP_NATIVE_VECTOR_WIDTH", "128");
+    command.args(["run", "digits.onnx", "--device=vulkan://llvmpipe", "--compile-cache=off"]);
+    command.args(["--input=@sample_7.npy", "--expected_output=@expected_7.npy"]);
+    let ran = common::finish(command.output().unwrap());
+    assert!(ran.code == 0 && ran.stdout.contains("[SUCCESS]"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
 fn drivers_and_known_faults_are_listed() {
     let drivers = run("list-devices", &["--drivers"]);
     assert!(drivers.code == 0 && drivers.stdout.contains("vulkan"), "{}", drivers.stderr);

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
-    attack, capi, header, prebuilt, shaders,
+    attack, capi, header, java, prebuilt, shaders,
     shell::{self, cargo, command, exists, output, say},
     steps::Steps,
     test::{self, WITHOUT_DRIVERS},
@@ -47,6 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
     if !options.without_tests {
         test::all(&test::Options::default(), &mut steps);
         c_programs(&mut steps);
+        java_interface(&mut steps);
         steps.take("hostile files, the short form", attack::short);
     }
     steps.finish()
@@ -78,7 +79,7 @@ fn lints(steps: &mut Steps) {
 /// Checks for systems that this machine need not be: nothing is linked, so no compiler for them is needed.
 fn other_systems(steps: &mut Steps) {
     const NAME: &str = "other systems";
-    if let Err(why) = add_systems() {
+    if let Err(why) = add_targets(&SYSTEMS) {
         steps.skip(NAME, &format!("{why:#}"));
         return;
     }
@@ -92,13 +93,13 @@ fn other_systems(steps: &mut Steps) {
 }
 
 /// Has rustup install the standard libraries that are missing.
-fn add_systems() -> Result<()> {
+pub fn add_targets(wanted: &[&str]) -> Result<()> {
     if !exists("rustup") {
-        bail!("there is no rustup, which installs Rust's library for {}", SYSTEMS.join(", "));
+        bail!("there is no rustup, which installs Rust's library for {}", wanted.join(", "));
     }
     let there = output(&mut command("rustup", &["target", "list", "--installed"]))?;
     let missing: Vec<&str> =
-        SYSTEMS.into_iter().filter(|system| !there.lines().any(|line| line == *system)).collect();
+        wanted.iter().copied().filter(|system| !there.lines().any(|line| line == *system)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -112,6 +113,15 @@ fn c_programs(steps: &mut Steps) {
     match capi::missing() {
         Some(why) => steps.skip(NAME, &why),
         None => drop(steps.take(NAME, || capi::run(&capi::Options::check()))),
+    }
+}
+
+/// The Java interface on a desktop virtual machine.
+fn java_interface(steps: &mut Steps) {
+    const NAME: &str = "the Java interface";
+    match java::missing() {
+        Some(why) => steps.skip(NAME, &why),
+        None => drop(steps.take(NAME, || java::run(&java::Options::check()))),
     }
 }
 

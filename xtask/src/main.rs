@@ -2,6 +2,8 @@
 //! lie elsewhere.
 #![forbid(unsafe_code)]
 
+mod android;
+mod archive;
 mod attack;
 mod bench;
 mod capi;
@@ -11,7 +13,9 @@ mod demo;
 mod dist;
 mod fuzz;
 mod header;
+mod java;
 mod mutate;
+mod platform;
 mod plugins;
 mod prebuilt;
 mod python;
@@ -59,6 +63,12 @@ enum Chore {
     Header(header::Options),
     /// Build libhalite, the library for C and C++, and install it with its headers and packages; or check it with examples.
     C(capi::Options),
+    /// Build for Windows or 64-bit ARM, and run the program and the suites there under Wine or qemu.
+    Platform(platform::Options),
+    /// Build for Android: the program, libhalite.so with the C and Java interfaces, and an AAR for apps.
+    Android(android::Options),
+    /// Build the Java interface: halite.jar and the native library; or test it on a desktop virtual machine.
+    Java(java::Options),
     /// Build the driver plug-ins and put them beside the executables or into a folder.
     Plugins(plugins::Options),
     /// Make packages: archives, Debian packages, a wheel, checksums, a list of what is in them; or lay out tools and plug-ins as they
@@ -86,6 +96,9 @@ fn main() -> Result<()> {
         Chore::Mutate(options) => mutate::run(&options),
         Chore::Header(options) => header::run(&options),
         Chore::C(options) => capi::run(&options),
+        Chore::Platform(options) => platform::run(&options),
+        Chore::Android(options) => android::run(&options),
+        Chore::Java(options) => java::run(&options),
         Chore::Plugins(options) => plugins::run(&options),
         Chore::Dist(options) => dist::run(&options),
         Chore::Wheel(options) => wheel::run(&options),

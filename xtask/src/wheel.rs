@@ -63,6 +63,11 @@ pub fn for_packages(out: &Path) -> Result<PathBuf> {
     build(&Options { target: None, glibc, native: false, profile, out, smoke: false })
 }
 
+/// A Python that has Zig, as the module `ziglang`.
+pub fn zig() -> Result<PathBuf> {
+    python::environment("wheel", &TOOLS)
+}
+
 fn build(options: &Options) -> Result<PathBuf> {
     let interpreter = python::environment("wheel", &TOOLS)?;
     let out = repo(&options.out.to_string_lossy());

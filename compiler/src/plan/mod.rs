@@ -175,6 +175,9 @@ fn targets(options: &CompileOptions) -> Result<(Vec<Capabilities>, Option<usize>
         baseline = Some(targets.len());
         targets.push(Capabilities::of(target));
     }
+    if options.at_hand && baseline.is_none() && !targets.is_empty() {
+        baseline = Some(0);
+    }
     if targets.is_empty() {
         return Err(CompileError::Request(
             "there is no target to compile for: name one, or include the baseline".to_owned(),

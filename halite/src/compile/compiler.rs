@@ -200,6 +200,7 @@ impl Compiler {
         let options = inner::CompileOptions {
             targets: self.targets.iter().map(|target| target.0.clone()).collect(),
             baseline: !self.no_baseline,
+            at_hand: false,
             tuning: self.tuning.read()?.tuning(),
             module_name: self.module_name.clone().unwrap_or_else(|| identifier(model.name())),
             parameters: match &self.parameter_scope {

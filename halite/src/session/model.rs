@@ -318,6 +318,7 @@ impl ModelProgram {
         compiler::CompileOptions {
             targets: vec![self.capabilities.clone()],
             baseline: false,
+            at_hand: true,
             tuning: self.tuning.tuning(),
             module_name: "module".to_owned(),
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },

@@ -28,17 +28,17 @@ pub struct Built {
     pub system: System,
 }
 
-/// Builds for this system or another one.
-pub fn build(debug: bool, target: Option<&str>) -> Result<Built> {
+/// Builds for this system or another one, with this environment for cargo.
+pub fn build(profile: &str, target: Option<&str>, environment: &[(&str, &str)]) -> Result<Built> {
     let abi = abi()?;
     let triple = match target {
         Some(triple) => triple.to_owned(),
         None => host()?,
     };
     let system = System::of(&triple);
-    let (profile, folder) = if debug { ("dev", "debug") } else { ("dist", "dist") };
+    let folder = if profile == "dev" { "debug" } else { profile };
     let mut build = cargo(&["rustc", "--package", PACKAGE, "--lib", "--profile", profile]);
-    build.args(["--crate-type", "cdylib,staticlib"]);
+    build.args(["--crate-type", "cdylib,staticlib"]).envs(environment.iter().copied());
     let mut place = repo("target");
     if let Some(triple) = target {
         build.args(["--target", triple]);

@@ -57,7 +57,8 @@ pub fn run(options: &Options) -> Result<()> {
     let place = if options.check { "target/xtask/capi/prefix" } else { "target/dist-c" };
     let prefix = options.to.clone().unwrap_or_else(|| repo(place));
     say("libhalite");
-    let built = build::build(options.debug || options.check, options.target.as_deref())?;
+    let profile = if options.debug || options.check { "dev" } else { "dist" };
+    let built = build::build(profile, options.target.as_deref(), &[])?;
     let layout = Layout::of(&built.system, built.abi);
     install(&built, &layout, &prefix)?;
     println!("libhalite {} in '{}'", built.version, prefix.display());
@@ -73,6 +74,17 @@ pub fn for_packages(prefix: &std::path::Path) -> Result<PathBuf> {
         Options { to: Some(prefix.to_owned()), debug: false, target: None, check: false, memory: false };
     run(&options)?;
     Ok(prefix.to_owned())
+}
+
+/// Builds for another system with one of cargo's profiles, and installs.
+pub fn cross(
+    target: &str,
+    profile: &str,
+    environment: &[(&str, &str)],
+    prefix: &std::path::Path,
+) -> Result<()> {
+    let built = build::build(profile, Some(target), environment)?;
+    install(&built, &Layout::of(&built.system, built.abi), prefix)
 }
 
 /// Puts all that programs need under the prefix.

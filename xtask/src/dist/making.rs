@@ -73,7 +73,7 @@ fn remapped() -> String {
 }
 
 /// The program's version.
-fn version() -> Result<String> {
+pub fn version() -> Result<String> {
     let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text)?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
@@ -83,7 +83,7 @@ fn version() -> Result<String> {
 }
 
 /// When the sources were last changed, or what `SOURCE_DATE_EPOCH` says.
-fn date() -> Result<u64> {
+pub fn date() -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
         Err(_) => output(&mut command("git", &["log", "-1", "--format=%ct"])).context(

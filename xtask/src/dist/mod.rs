@@ -13,6 +13,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{plugins, shell::repo};
+pub use making::{date, version};
 
 /// What to package, and where to.
 #[derive(Args)]

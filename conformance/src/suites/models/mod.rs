@@ -63,6 +63,7 @@ impl For {
             For::Own => CompileOptions {
                 targets: vec![capabilities(device).map_err(Stop::Skip)?],
                 baseline: false,
+                at_hand: true,
                 ..CompileOptions::default()
             },
         })

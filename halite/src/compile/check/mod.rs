@@ -240,6 +240,7 @@ impl Checker {
         let compile = inner::CompileOptions {
             targets: vec![super::capabilities(device.hal().info())?],
             baseline: false,
+            at_hand: true,
             tuning: self.tuning.read()?.tuning(),
             module_name: "module".to_owned(),
             parameters: inner::ParameterStorage::Embedded,

@@ -1,0 +1,96 @@
+package org.halite;
+
+import java.nio.ByteBuffer;
+
+/** The native half. Objects are handles: numbers that are freed once. */
+final class Native {
+    /** The system property that names the library's file, where it is not on the library path. */
+    private static final String FILE = "halite.library";
+
+    static {
+        String file = System.getProperty(FILE);
+        if (file != null) {
+            System.load(file);
+        } else {
+            System.loadLibrary("halite");
+        }
+    }
+
+    private Native() {}
+
+    static native String version();
+
+    static native void free(long handle);
+
+    static native String[] devices();
+
+    static native long session(
+            String[] settings,
+            byte[] array,
+            ByteBuffer buffer,
+            int file,
+            long offset,
+            long length,
+            long timeout,
+            long token,
+            Progress listener);
+
+    static native String[] functions(long session);
+
+    static native String[] values(long session, String function, boolean isOutputs);
+
+    static native String sessionDevice(long session);
+
+    static native void resetState(long session);
+
+    static native long run(
+            long session,
+            String function,
+            String[] names,
+            long[] tensors,
+            long timeout,
+            long token,
+            Progress listener);
+
+    static native String[] outputNames(long outputs);
+
+    static native long[] outputTensors(long outputs);
+
+    static native long state(long session, String function);
+
+    static native long stateRun(
+            long state, String[] names, long[] tensors, long timeout, long token, Progress listener);
+
+    static native void stateReset(long state);
+
+    static native String[] stateNames(long state);
+
+    static native long stateGet(long state, String name);
+
+    static native void stateSet(long state, String name, long tensor);
+
+    static native long stateFork(long state);
+
+    static native byte[] stateSave(long state);
+
+    static native void stateLoad(long state, byte[] saved);
+
+    static native long tensor(
+            String elementType, long[] shape, ByteBuffer elements, int offset, int length, long session);
+
+    static native String tensorType(long tensor);
+
+    static native long[] tensorShape(long tensor);
+
+    static native long tensorBytes(long tensor);
+
+    static native boolean tensorIsOnDevice(long tensor);
+
+    static native void tensorRead(long tensor, ByteBuffer target, int offset, int length);
+
+    static native long token();
+
+    static native void cancel(long token);
+
+    static native boolean isCancelled(long token);
+}

@@ -183,7 +183,7 @@ impl Builder {
             [batch @ .., n, k] if transposed => (batch, [*k, *n]),
             [batch @ .., k, n] => (batch, [*k, *n]),
         };
-        if k != k_b {
+        if !k.agrees(k_b) {
             return Err(wrong());
         }
         let batch = expression::broadcast(&[a_batch.to_vec(), b_batch.to_vec()]).map_err(|_| wrong())?;

@@ -207,7 +207,7 @@ def lists(path):
 
 
 def values(path):
-    """What needs numbers that sizes or data decide: scales that are quotients of sizes, no rows of an open width, a size without what is found, labels, and
+    """What needs numbers that sizes or data decide: scales that are quotients of sizes, no rows of an open width, a size without what is found, labels, parts of computed sizes, and
     what has to be 1 or 4 by data alone."""
     m, value = Made(), helper.make_tensor_value_info
     floats, ints = TensorProto.FLOAT, TensorProto.INT64
@@ -229,6 +229,11 @@ def values(path):
     scores = m("Unsqueeze", m("ReduceSum", "x", one, keepdims=0), m.ints(0, 1))
     limits = [m.ints(3), m.constant(np.array([0.5], np.float32)), m.constant(np.array([-9], np.float32))]
     column = m("Squeeze", m("Slice", "x", start, is_number, one), one)
+    # As many rows as begin with a number above -2 are one part, the others another.
+    begins = m("Greater", m("Slice", "x", start, one, one), m.constant(np.float32(-2)))
+    front = m("Reshape", m("ReduceSum", m("Cast", begins, to=ints), keepdims=0), one)
+    parts = m("SplitToSequence", "x", m("Concat", front, m("Sub", rows, front), axis=0), axis=0)
+    parts = [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)]
 
     def give(name, op, *inputs, **attributes):
         m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
@@ -240,8 +245,10 @@ def values(path):
     give("products", "Einsum", "x", "x", equation="ij,kj->ik")
     give("kept", "NonMaxSuppression", m("Unsqueeze", boxes, start), scores, *limits)
     give("column", "Neg", column)
+    give("parted", "Concat", *parts, axis=0)
     outputs = [value("scaled", floats, [1, 1, "s", 4]), value("top", floats, ["n", "k"]), value("left", floats, ["l"]), value("joined", floats, [4, "n"]),
-               value("products", floats, ["n", "n"]), value("kept", ints, ["boxes", 3]), value("column", floats, ["n"])]
+               value("products", floats, ["n", "n"]), value("kept", ints, ["boxes", 3]), value("column", floats, ["n"]),
+               value("parted", floats, ["all", 4])]
     save(m.nodes, "open_values", [value("x", floats, ["n", 4])], outputs, m.constants, path)
 
 

@@ -59,6 +59,9 @@ fn a_few_plans_hold_for_numbers_that_sizes_or_data_decide() {
         let dot = |a: &[f32; 4], b: &[f32; 4]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         let products: Vec<f32> = rows.iter().flat_map(|a| rows.iter().map(move |b| dot(a, b))).collect();
         assert!(near(&floats(&out, "products"), &products), "{count} rows");
+        let front = rows.iter().filter(|row| row[0] > -2.0).count();
+        let parted = [&rows[front..], &rows[..front]].concat();
+        assert_eq!(floats(&out, "parted"), parted.as_flattened(), "{count} rows");
         let kept = out["kept"].to_vec::<i64>().unwrap();
         let best = (0..count).max_by(|a, b| {
             let sum = |row: &usize| rows[*row].iter().sum::<f32>();

@@ -246,9 +246,10 @@ def values(path):
     give("kept", "NonMaxSuppression", m("Unsqueeze", boxes, start), scores, *limits)
     give("column", "Neg", column)
     give("parted", "Concat", *parts, axis=0)
+    give("weighted", "MatMul", m("Slice", "x", start, m("Mul", is_number, four), one), m.constant(np.array([[1], [2], [3], [4]], np.float32)))
     outputs = [value("scaled", floats, [1, 1, "s", 4]), value("top", floats, ["n", "k"]), value("left", floats, ["l"]), value("joined", floats, [4, "n"]),
                value("products", floats, ["n", "n"]), value("kept", ints, ["boxes", 3]), value("column", floats, ["n"]),
-               value("parted", floats, ["all", 4])]
+               value("parted", floats, ["all", 4]), value("weighted", floats, ["n", 1])]
     save(m.nodes, "open_values", [value("x", floats, ["n", 4])], outputs, m.constants, path)
 
 

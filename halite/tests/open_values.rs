@@ -62,6 +62,8 @@ fn a_few_plans_hold_for_numbers_that_sizes_or_data_decide() {
         let front = rows.iter().filter(|row| row[0] > -2.0).count();
         let parted = [&rows[front..], &rows[..front]].concat();
         assert_eq!(floats(&out, "parted"), parted.as_flattened(), "{count} rows");
+        let sums: Vec<f32> = rows.iter().map(|row| dot(row, &[1.0, 2.0, 3.0, 4.0])).collect();
+        assert!(near(&floats(&out, "weighted"), &sums), "{count} rows");
         let kept = out["kept"].to_vec::<i64>().unwrap();
         let best = (0..count).max_by(|a, b| {
             let sum = |row: &usize| rows[*row].iter().sum::<f32>();

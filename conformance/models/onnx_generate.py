@@ -3,11 +3,12 @@
 many versions were compiled, which tokens waited, and what a token takes beside a program of fixed sizes.
 
     onnx_generate.py make FOLDER [NAME...]
+    onnx_generate.py expect [--tokens 512] [--batch 1] MODEL.onnx...
     onnx_generate.py check [--device vulkan] [--tokens 512] [--batch 1] [--fixed 100,400] [--log FILE] MODEL.onnx...
 
 `make` writes the decoders of onnx_generate_cases.py, which needs torch, transformers and onnx (onnxruntime-genai for some). `check` takes any decoder
-whose inputs are called as Optimum and onnxruntime-genai call them; it needs the package `halite` and onnxruntime. What inputs no name
-explains are drawn at random, the same for all calls.
+whose inputs are called as Optimum and onnxruntime-genai call them; it needs the packages `halite`, onnx and onnxruntime. What inputs no name
+explains are drawn at random, the same for all calls. `expect` writes what ONNX Runtime generates to MODEL.expected.npz; where that is, `check` needs no onnxruntime.
 """
 import argparse
 import json
@@ -18,9 +19,28 @@ import time
 import traceback
 
 import numpy as np
+import onnx
 
-TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 TOLERANCE = 2e-4
+
+
+# How many of the logits of a token are kept.
+KEPT = 256
+
+
+class Port:
+    """An input or output of a model."""
+
+    def __init__(self, value):
+        kind = value.type.tensor_type
+        self.name, self.type = value.name, onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).type
+        self.shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in kind.shape.dim]
+
+
+def ports(path):
+    """The inputs and outputs of a model."""
+    graph = onnx.load(path, load_external_data=False).graph
+    return [Port(value) for value in graph.input], [Port(value) for value in graph.output]
 
 
 class Loop:
@@ -54,7 +74,7 @@ class Loop:
         """A cache before the first call."""
         shape = self.inputs[name].shape
         inner = [axis for axis in range(1, len(shape)) if not isinstance(shape[axis], int)]
-        return np.zeros([0 if axis in inner else size for axis, size in enumerate(self.sizes(shape))], TYPES[self.inputs[name].type])
+        return np.zeros([0 if axis in inner else size for axis, size in enumerate(self.sizes(shape))], self.inputs[name].type)
 
     def call(self, ids):
         """The inputs of a call but for its caches. `self.mask` counts its tokens already."""
@@ -67,12 +87,12 @@ class Loop:
             if name in self.pairs and self.pairs[name]:
                 continue
             if name in known:
-                made[name] = known[name].astype(TYPES[value.type])
+                made[name] = known[name].astype(value.type)
             elif name.startswith("encoder_attention_mask"):
-                made[name] = np.ones((self.batch, self.frames), TYPES[value.type])
+                made[name] = np.ones((self.batch, self.frames), value.type)
             else:
                 if name not in self.constants:
-                    self.constants[name] = self.random.standard_normal(self.sizes(value.shape)).astype(TYPES[value.type])
+                    self.constants[name] = self.random.standard_normal(self.sizes(value.shape)).astype(value.type)
                 made[name] = self.constants[name]
         return made
 
@@ -120,7 +140,7 @@ def of_halite(session, loop):
     return lambda given: state.run(given)[loop.logits]
 
 
-def fixed_ratio(path, device, loop, session, past, rounds=40):
+def fixed_ratio(path, loop, session, past, rounds=60):
     """What a token takes behind so many in the session, and in one of that size alone: the least of alternated calls."""
     import halite
 
@@ -129,9 +149,10 @@ def fixed_ratio(path, device, loop, session, past, rounds=40):
     for name, present in loop.pairs.items():
         if present:
             shape = [past if size == 0 else size for size in loop.first(name).shape]
-            given[name] = (loop.random.standard_normal(shape) * 0.1).astype(TYPES[loop.inputs[name].type])
+            given[name] = (loop.random.standard_normal(shape) * 0.1).astype(loop.inputs[name].type)
     shapes = {name: list(value.shape) for name, value in given.items()}
-    fixed = halite.Session(str(path), device=device, cache=False, shapes=shapes)
+    # One device for both: so the same tensors are for both, and what else the device does is.
+    fixed = halite.Session(str(path), device=session.device, cache=False, shapes=shapes)
     given = {name: halite.Tensor(value, device=session.device) for name, value in given.items()}
     for one in (session, fixed):
         one.run(given)
@@ -144,18 +165,44 @@ def fixed_ratio(path, device, loop, session, past, rounds=40):
     return min(times[id(session)]), min(times[id(fixed)])
 
 
-def check(path, args):
-    """What is found of a decoder."""
-    import halite
+def loop_of(path, args):
+    prompts = [args.prompt + (3 * place) % 5 for place in range(args.batch)]
+    return Loop(*ports(path), prompts, args.frames)
+
+
+def wanted_of(path, args):
+    """Tokens, some logits of each, and what each call took, in ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     options.add_session_config_entry("session.x64quantprecision", "1")
     other = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    prompts = [args.prompt + (3 * place) % 5 for place in range(args.batch)]
-    loops = [Loop(other.get_inputs(), other.get_outputs(), prompts, args.frames) for _ in range(2)]
-    wanted, tops, reference_times = generate(loops[0], of_runtime(other, loops[0]), args.tokens)
+    loop = loop_of(path, args)
+    tokens, tops, times = generate(loop, of_runtime(other, loop), args.tokens)
+    return tokens, [top[:, :KEPT] for top in tops], times
+
+
+def expected_at(path):
+    return path.with_name(f"{path.stem}.expected.npz")
+
+
+def expect(path, args):
+    """Writes what is right."""
+    tokens, tops, _ = wanted_of(path, args)
+    np.savez_compressed(expected_at(path), tokens=tokens, tops=np.array(tops))
+
+
+def check(path, args):
+    """What is found of a decoder."""
+    import halite
+
+    if expected_at(path).exists():
+        made = np.load(expected_at(path))
+        wanted, tops, reference_times = made["tokens"][: args.tokens].tolist(), list(made["tops"][: args.tokens]), [0.0, 0.0]
+    else:
+        wanted, tops, reference_times = wanted_of(path, args)
+    loop = loop_of(path, args)
     session = halite.Session(str(path), device=args.device, cache=False, max_loaded_versions=256, **({} if args.ahead is None else {"compile_ahead": args.ahead}))
     counts, memory = [], []
 
@@ -163,16 +210,16 @@ def check(path, args):
         counts.append(session.loaded_versions)
         memory.append(session.device.memory()["used"])
 
-    found, own, times = generate(loops[1], of_halite(session, loops[1]), args.tokens, look)
+    found, own, times = generate(loop, of_halite(session, loop), len(wanted), look)
     total = sum(len(row) for row in wanted)
     equal = sum(a == b for x, y in zip(wanted, found) for a, b in zip(x, y))
-    apart = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in zip(tops, own))
+    apart = max(float(np.abs(a - b[:, :KEPT]).max() / np.abs(a).max()) for a, b in zip(tops, own))
     median = statistics.median(times[1:])
     slow = [(place + 1, round(took * 1e3, 1)) for place, took in enumerate(times) if took > 3 * median]
     made = [place + 1 for place, count in enumerate(counts) if count > (counts[place - 1] if place else 0)]
     ratios = {}
     for past in args.fixed:
-        ours, alone = fixed_ratio(path, args.device, loops[1], session, past)
+        ours, alone = fixed_ratio(path, loop, session, past)
         ratios[past] = [round(ours * 1e3, 3), round(alone * 1e3, 3), round(ours / alone, 3)]
     return {
         "equal": f"{equal} of {total}", "apart": apart, "versions": counts[-1], "made_at": made, "median_ms": round(median * 1e3, 3),
@@ -183,7 +230,7 @@ def check(path, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["make", "check"])
+    parser.add_argument("what", choices=["make", "expect", "check"])
     parser.add_argument("paths", nargs="+", type=pathlib.Path)
     parser.add_argument("--device", default="vulkan")
     parser.add_argument("--tokens", type=int, default=512)
@@ -201,6 +248,9 @@ def main():
         return
     bad = 0
     for path in args.paths:
+        if args.what == "expect":
+            expect(path, args)
+            continue
         try:
             found = check(path, args)
         except Exception as error:  # noqa: BLE001: what is refused is told.

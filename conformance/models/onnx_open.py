@@ -206,7 +206,55 @@ def lists(path):
     save(m.nodes, "open_lists", [value("x", floats, ["rows", 2])], outputs, m.constants, path)
 
 
+def values(path):
+    """What needs numbers that sizes or data decide: scales that are quotients of sizes, no rows of an open width, a size without what is found, labels, parts of computed sizes, and
+    what has to be 1 or 4 by data alone."""
+    m, value = Made(), helper.make_tensor_value_info
+    floats, ints = TensorProto.FLOAT, TensorProto.INT64
+    rows, one, four = m("Shape", "x", start=0, end=1), m.ints(1), m.ints(4)
+    single = lambda x: m("Cast", x, to=floats)  # noqa: E731
+    more = m("Sub", m("Mul", rows, m.ints(2)), m.ints(3))
+    ones = m.constant(np.ones(2, np.float32))
+    scales = m("Concat", ones, m("Div", single(more), single(rows)), m.constant(np.ones(1, np.float32)), axis=0)
+    image = m("Unsqueeze", "x", m.ints(0, 1))
+    above = m("Greater", "x", m.constant(np.float32(0)))
+    any_above = m("Reshape", m("ReduceMax", m("Cast", above, to=ints), keepdims=0), one)
+    found = m("Reshape", m("ReduceSum", m("Cast", above, to=ints), keepdims=0), one)
+    # At most half of the elements of a row are above 0.
+    left = m("Sub", m("Mul", rows, four), found)
+    is_number = m("Reshape", m("ReduceMax", m("Cast", m("Less", "x", m.constant(np.float32(1e9))), to=ints), keepdims=0), one)
+    start = m.ints(0)
+    corner = m("Slice", "x", start, m("Mul", is_number, m.ints(2)), one)
+    boxes = m("Concat", corner, m("Add", corner, m.constant(np.float32(1))), axis=1)
+    scores = m("Unsqueeze", m("ReduceSum", "x", one, keepdims=0), m.ints(0, 1))
+    limits = [m.ints(3), m.constant(np.array([0.5], np.float32)), m.constant(np.array([-9], np.float32))]
+    column = m("Squeeze", m("Slice", "x", start, is_number, one), one)
+    # As many rows as begin with a number above -2 are one part, the others another.
+    begins = m("Greater", m("Slice", "x", start, one, one), m.constant(np.float32(-2)))
+    front = m("Reshape", m("ReduceSum", m("Cast", begins, to=ints), keepdims=0), one)
+    parts = m("SplitToSequence", "x", m("Concat", front, m("Sub", rows, front), axis=0), axis=0)
+    parts = [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)]
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    give("scaled", "Resize", image, "", scales, mode="linear", coordinate_transformation_mode="half_pixel")
+    m.nodes.append(helper.make_node("TopK", [m("Slice", "x", start, one, one), any_above], ["top", "places"], axis=1))
+    give("left", "Expand", m.constant(np.ones(1, np.float32)), left)
+    give("joined", "Concat", m("ConstantOfShape", m("Concat", start, rows, axis=0)), m("Transpose", "x"), axis=0)
+    give("products", "Einsum", "x", "x", equation="ij,kj->ik")
+    give("kept", "NonMaxSuppression", m("Unsqueeze", boxes, start), scores, *limits)
+    give("column", "Neg", column)
+    give("parted", "Concat", *parts, axis=0)
+    give("weighted", "MatMul", m("Slice", "x", start, m("Mul", is_number, four), one), m.constant(np.array([[1], [2], [3], [4]], np.float32)))
+    outputs = [value("scaled", floats, [1, 1, "s", 4]), value("top", floats, ["n", "k"]), value("left", floats, ["l"]), value("joined", floats, [4, "n"]),
+               value("products", floats, ["n", "n"]), value("kept", ints, ["boxes", 3]), value("column", floats, ["n"]),
+               value("parted", floats, ["all", 4]), value("weighted", floats, ["n", 1])]
+    save(m.nodes, "open_values", [value("x", floats, ["n", 4])], outputs, m.constants, path)
+
+
 picture(f"{sys.argv[1]}/open_picture.onnx")
+values(f"{sys.argv[1]}/open_values.onnx")
 lists(f"{sys.argv[1]}/open_lists.onnx")
 encoder(f"{sys.argv[1]}/open_encoder.onnx")
 biased(f"{sys.argv[1]}/open_biased.onnx")

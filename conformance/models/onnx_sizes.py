@@ -3,10 +3,12 @@
 in one session each: decoders with caches, detectors with suppression, speech of predicted length, loops, branches, pools.
 
     onnx_sizes.py make FOLDER [NAME...]
-    onnx_sizes.py check [--device vulkan] [--log FILE] FOLDER [NAME...]
+    onnx_sizes.py expect FOLDER [NAME...]
+    onnx_sizes.py check [--device vulkan] [--log FILE] [--module FILE.vmfb] FOLDER [NAME...]
 
 `make` needs torch, transformers and onnx, and writes NAME.EXPORTER.onnx for each exporter that takes it, with calls in NAME.EXPORTER.npz.
-`check` needs the package `halite` and onnxruntime, and prints a line for each file: right, refused or wrong.
+`check` needs the package `halite` and onnxruntime, and prints a line for each file: right, refused or wrong. `expect` writes what ONNX Runtime gives to
+NAME.expected.npz; where that is, `check` needs no onnxruntime. `--module` is what was compiled of the model before.
 """
 import argparse
 import json
@@ -15,9 +17,6 @@ import sys
 import traceback
 
 import numpy as np
-import onnx_sizes_decoders  # noqa: F401: it adds cases, as the next two do.
-import onnx_sizes_graphs  # noqa: F401
-import onnx_sizes_torch  # noqa: F401
 from onnx_sizes_base import CASES
 
 TOLERANCE = 2e-4
@@ -68,40 +67,113 @@ def calls_of(path):
 
 
 def difference(found, wanted):
-    """The largest, relative to the largest number; infinite where types or sizes differ."""
+    """The largest, relative to the largest number, or a thousandth if all are smaller; infinite where types or sizes differ."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return float("inf")
     if wanted.size == 0:
         return 0.0
     if wanted.dtype.kind != "f":
         return 0.0 if (found == wanted).all() else float("inf")
-    return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-6))
+    return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-3))
 
 
-def check(path, device):
+def in_other_order(found, wanted):
+    """How many rows of all results are equal in another order than that of ONNX Runtime, as they have scores that are as good as equal; none where results differ."""
+    if any(a.ndim == 0 or a.shape != b.shape or len(a) != len(wanted[0]) for a, b in zip(found, wanted)):
+        return None
+    same = lambda a, b, scale: np.abs(a.astype(np.float64) - b).max(initial=0) <= TOLERANCE * scale  # noqa: E731
+    scales = [max(float(np.abs(own.astype(np.float64)).max(initial=0)), 1e-6) if own.dtype.kind == "f" else 0 for own in wanted]
+    left, moved = list(range(len(wanted[0]))), 0
+    for row in range(len(wanted[0])):
+        place = next((other for other in left if all(same(a[other], b[row], scale) for a, b, scale in zip(found, wanted, scales))), None)
+        if place is None:
+            return None
+        left.remove(place)
+        moved += place != row
+        # Rows are in the order of what one of the results says.
+        near = [abs(float(b[place]) - float(b[row])) <= 1e-5 * scale for b, scale in zip(wanted, scales) if b.ndim == 1 and scale]
+        if place != row and not any(near):
+            return None
+    return moved
+
+
+class Unknown(Exception):
+    """ONNX Runtime does not say what is right."""
+
+
+class Reference:
+    """What ONNX Runtime gives for calls of a model."""
+
+    def __init__(self, path):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 4
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001
+            raise Unknown(str(error)[:200]) from error
+        self.names = [value.name for value in self.session.get_outputs()]
+        self.taken = {value.name for value in self.session.get_inputs()}
+
+    def run(self, _, call):
+        """The results; none where it has fixed a size that the call does not have."""
+        try:
+            return self.session.run(None, call)
+        except Exception:  # noqa: BLE001
+            return None
+
+
+class Expected:
+    """The same as it was written."""
+
+    def __init__(self, path):
+        self.calls, self.names, self.taken = {}, [], set()
+        for key, value in np.load(path).items():
+            index, name = key.split("/", 1)
+            if index == "taken":
+                self.taken.add(name)
+                continue
+            self.calls.setdefault(int(index), []).append(value)
+            self.names += [] if name in self.names else [name]
+
+    def run(self, index, _):
+        return self.calls.get(index)
+
+
+def expected_at(path):
+    return path.with_name(f"{path.stem}.expected.npz")
+
+
+def expect(path):
+    """Writes what is right."""
+    other, made = Reference(path), {}
+    for index, call in enumerate(calls_of(path.with_suffix(".npz"))):
+        results = other.run(index, {name: value for name, value in call.items() if name in other.taken})
+        made.update({f"{index}/{name}": value for name, value in zip(other.names, results or [])})
+    made.update({f"taken/{name}": np.array(1) for name in other.taken})
+    np.savez_compressed(expected_at(path), **made)
+
+
+def check(path, device, module=None):
     """A verdict on a file."""
     import halite
-    import onnxruntime
 
     calls = calls_of(path.with_suffix(".npz"))
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
     try:
-        other = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [value.name for value in other.get_outputs()]
-        taken = {value.name for value in other.get_inputs()}
-    except Exception as error:  # noqa: BLE001
-        return {"verdict": "not by ONNX Runtime", "why": str(error)[:200]}
+        other = Expected(expected_at(path)) if expected_at(path).exists() else Reference(path)
+    except Unknown as error:
+        return {"verdict": "not by ONNX Runtime", "why": str(error)}
+    names = other.names
     try:
-        session = halite.Session(str(path), device=device, cache=False, max_loaded_versions=256)
+        session = halite.Session(str(module or path), device=device, cache=False, max_loaded_versions=256)
     except halite.Error as error:
         return {"verdict": "refused", "why": str(error)[:500]}
-    worst, compared, bad = 0.0, 0, []
+    worst, compared, bad, moved = 0.0, 0, [], 0
     for index, call in enumerate(calls):
-        call = {name: value for name, value in call.items() if name in taken}
-        try:
-            wanted = other.run(None, call)
-        except Exception:  # noqa: BLE001: it has fixed this size.
+        call = {name: value for name, value in call.items() if name in other.taken}
+        wanted = other.run(index, call)
+        if wanted is None:
             continue
         sizes = {name: list(value.shape) for name, value in list(call.items())[:4]}
         try:
@@ -109,25 +181,35 @@ def check(path, device):
         except halite.Error as error:
             return {"verdict": "refused", "why": str(error)[:500], "call": index, "sizes": sizes}
         compared += 1
+        rows = in_other_order([np.asarray(out[name]) for name in names], wanted)
+        if rows:
+            moved += rows
+            continue
         for name, value in zip(names, wanted):
             apart = difference(np.asarray(out[name]), value)
             worst = max(worst, apart if apart != float("inf") else 0)
             if apart > TOLERANCE:
                 bad.append([index, name, list(np.shape(out[name])), list(value.shape), apart, sizes])
     verdict = "not by ONNX Runtime" if compared == 0 else "wrong" if bad else "right"
-    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "bad": bad[:4]}
+    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "rows in another order": moved, "bad": bad[:4]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["make", "check"])
+    parser.add_argument("what", choices=["make", "expect", "check"])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--device", default="vulkan")
     parser.add_argument("--log", type=pathlib.Path)
+    parser.add_argument("--module", type=pathlib.Path)
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     if args.what == "make":
+        # They add cases.
+        import onnx_sizes_decoders  # noqa: F401
+        import onnx_sizes_graphs  # noqa: F401
+        import onnx_sizes_torch  # noqa: F401
+
         for name in args.names or CASES:
             try:
                 export(name, args.folder)
@@ -138,7 +220,10 @@ def main():
     for path in sorted(args.folder.glob("*.onnx")):
         if args.names and path.name.split(".")[0] not in args.names and path.stem not in args.names:
             continue
-        found = {"file": path.name, **check(path, args.device)}
+        if args.what == "expect":
+            expect(path)
+            continue
+        found = {"file": path.name, **check(path, args.device, args.module)}
         counts[found["verdict"]] = counts.get(found["verdict"], 0) + 1
         print(json.dumps(found), flush=True)
         if args.log:

@@ -52,7 +52,7 @@ impl TopK {
 
 impl Op for TopK {
     fn check(&self) -> Result<(), String> {
-        if self.k > self.length {
+        if !self.k.stays_within(self.length) {
             return Err(format!("k = {} of lines of {} elements", self.k, self.length));
         }
         order::check_types(self.dtype, self.indices)

@@ -63,12 +63,29 @@ fn decide(a: Size, b: Size, more: i64, rule: Rule) -> Option<bool> {
         let difference = a.minus(&b)?.plus(&Poly::constant(more))?;
         Some(arena.decide(&difference, rule))
     });
-    if known.is_none() {
-        // Coefficients that do not fit: both are fixed, and numbers decide.
+    // Coefficients that do not fit, as of limits that are no limits: what is known of both may do. Else both are fixed, and numbers decide.
+    known.or_else(|| apart(a, b, more, rule)).or_else(|| {
         a.exact_signed();
         b.exact_signed();
+        None
+    })
+}
+
+/// The same, where what both can be tells it.
+fn apart(a: Size, b: Size, more: i64, rule: Rule) -> Option<bool> {
+    let range = |size: Size| {
+        with(|arena| {
+            let poly = size.poly(arena);
+            arena.range(&poly)
+        })
+    };
+    let (a, b, more) = (range(a), range(b), i128::from(more));
+    let low = a.low.saturating_sub(b.high).saturating_add(more);
+    let high = a.high.saturating_sub(b.low).saturating_add(more);
+    match rule {
+        Rule::NotNegative => (low >= 0 || high < 0).then_some(low >= 0),
+        Rule::Zero | Rule::NotZero => (low > 0 || high < 0).then_some(rule == Rule::NotZero),
     }
-    known
 }
 
 macro_rules! with_integers {

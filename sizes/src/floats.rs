@@ -19,6 +19,9 @@ const EXACT: i128 = 1 << 24;
 /// The quotient of a whole number below this by another rounds down to what that of whole numbers is.
 const EXACT_QUOTIENT: i128 = 1 << 22;
 
+/// Largest denominator of a number that is taken for a fraction.
+const MOST_PARTS: u32 = 4096;
+
 /// The largest whole number that becomes a float, or comes of one: modules convert numbers of 32 bits.
 const LARGEST: i128 = i32::MAX as i128;
 
@@ -81,6 +84,28 @@ impl Float {
         .flatten()
     }
 
+    /// It as a fraction of whole numbers, what its steps round set aside; none where it is no fraction, such as of a root. Which of two is the
+    /// smaller is a guard.
+    pub fn fraction(&self) -> Option<(Size, Size)> {
+        match self {
+            Float::Of(poly) => entered(|arena| (Size::of_poly(arena, poly.clone()), 1.into())),
+            Float::Number(bits) => number_fraction(f32::from_bits(*bits)),
+            Float::Call(function, operands) => {
+                let parts: Option<Vec<_>> = operands.iter().map(Float::fraction).collect();
+                let parts = parts?;
+                let [(a, of_a), (b, of_b)] = parts[..] else { return None };
+                let is_less = || a * of_b <= b * of_a;
+                match function {
+                    FloatFunction::Mul => Some((a * b, of_a * of_b)),
+                    FloatFunction::Div if b > 0 => Some((a * of_b, of_a * b)),
+                    FloatFunction::Min => Some(if is_less() { (a, of_a) } else { (b, of_b) }),
+                    FloatFunction::Max => Some(if is_less() { (b, of_b) } else { (a, of_a) }),
+                    _ => None,
+                }
+            }
+        }
+    }
+
     /// The polynomial that it is without rounding, as what it is in lies within the bound.
     fn exact(&self, arena: &Arena, bound: i128) -> Option<Poly> {
         let poly = match self {
@@ -113,6 +138,15 @@ impl Float {
         let of = of.exact(arena, EXACT_QUOTIENT).filter(|of| whole && arena.range(of).low >= 0)?;
         Some((of, by as i64))
     }
+}
+
+/// The fraction with the smallest denominator that a number of single precision is, above 0.
+fn number_fraction(number: f32) -> Option<(Size, Size)> {
+    (1..=MOST_PARTS).find_map(|parts| {
+        let of = (f64::from(number) * f64::from(parts)).round();
+        let same = (of / f64::from(parts)) as f32 == number;
+        (same && (1.0..1e9).contains(&of)).then(|| (Size::from(of as u64), Size::from(parts)))
+    })
 }
 
 /// Works with the trace that is entered, if one is.

@@ -303,3 +303,35 @@ fn floats_of_whole_numbers_are_those() {
     assert!(Float::of(trace.symbol("m", 3, 1, u64::MAX)).is_none());
     assert!(Float::of(trace.data_symbol("d", 3, 1, 9)).is_none());
 }
+
+#[test]
+fn floats_are_fractions_of_sizes() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let (n, m) = (trace.symbol("n", 72, 1, 5000), trace.symbol("m", 30, 1, 5000));
+    let (of_n, of_m, bounds) = (Float::of(n).unwrap(), Float::of(m).unwrap(), trace.guards());
+    let quotient = call(FloatFunction::Div, &[&of_n, &of_m]);
+    assert_eq!(quotient.fraction(), Some((n, m)));
+    let half = call(FloatFunction::Mul, &[&quotient, &Float::number(0.5)]);
+    assert_eq!(half.fraction(), Some((n, m * 2)));
+    assert_eq!(Float::number(1.4).fraction(), Some((7.into(), 5.into())));
+    assert_eq!(trace.guards(), bounds);
+    // Which is the smaller holds for all sizes that keep the guard.
+    let least = call(FloatFunction::Min, &[&quotient, &Float::number(1.5)]);
+    assert_eq!(least.fraction(), Some((3.into(), 2.into())));
+    let region = trace.region();
+    assert!(region.has(&[45, 29]) && !region.has(&[30, 30]));
+    assert_eq!(Float::call(FloatFunction::Sqrt, vec![of_n]).unwrap().fraction(), None);
+}
+
+#[test]
+fn limits_that_are_none_fix_nothing() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    // As the length behind a convolution without borders: its difference from the largest number is no number.
+    let length = trace.symbol("n", 1600, 256, 4095) / 5 - 1;
+    let bounds = trace.guards();
+    assert!(length <= u64::MAX && length < i64::MAX && length != u64::MAX && length >= i64::MIN);
+    assert_eq!(trace.guards(), bounds);
+    assert!(trace.region().has(&[1000]));
+}

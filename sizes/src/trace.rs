@@ -93,6 +93,12 @@ impl Trace {
         self.arena.lock().guards.clone()
     }
 
+    /// A condition for messages.
+    pub fn text(&self, guard: &Guard) -> String {
+        let arena = self.arena.lock();
+        guard.text(&arena.symbols, &|id| arena.atoms().nth(id.0 as usize))
+    }
+
     /// How a size is computed.
     pub fn poly(&self, size: Size) -> Poly {
         size.poly(&self.arena.lock())

@@ -177,7 +177,8 @@ impl Builder {
             _ => row,
         };
         let (d_k, value_dim) = (elements(scores.keys, d_k), elements(scores.values, value_dim));
-        let same = [batch, kv_heads, keys] == [b_v, h_v, l_v] && batch == b_k && dim == d_k;
+        let pairs = [(batch, b_v), (kv_heads, h_v), (keys, l_v), (batch, b_k), (dim, d_k)];
+        let same = pairs.into_iter().all(|(own, other)| own.agrees(other));
         let [heads, kv_heads, dim, value_dim] = [heads, kv_heads, dim, value_dim].map(Size::exact);
         if !same || kv_heads == 0 || heads % kv_heads != 0 {
             return Err(wrong());

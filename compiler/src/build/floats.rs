@@ -53,6 +53,11 @@ impl Builder {
         }
     }
 
+    /// The few floats of a tensor as they are computed of sizes, where some of these are open.
+    pub fn floats_of_sizes(&self, id: TensorId) -> Option<Vec<Float>> {
+        self.floats_of_sizes.get(&id).cloned()
+    }
+
     /// The few elements of a tensor as they are computed of sizes.
     fn numbers_known(&self, id: TensorId) -> Option<Vec<Known>> {
         if let Some(floats) = self.floats_of_sizes.get(&id) {

@@ -117,6 +117,15 @@ impl Builder {
         tensor.constant.as_ref().map(|bytes| Values::from_bytes(tensor.element.storage(), bytes))
     }
 
+    /// Whether [`Builder::known`] gives the elements of a tensor. Fixes nothing.
+    pub(super) fn is_known(&self, id: TensorId) -> bool {
+        let tensor = self.tensor(id);
+        match &tensor.values {
+            Some(values) => !values.iter().any(|size| size.is_data()),
+            None => tensor.constant.is_some() || tensor.count() == 0,
+        }
+    }
+
     /// Whether the elements of a tensor are known, whatever the sizes are that are open.
     pub fn is_fixed(&self, id: TensorId) -> bool {
         let tensor = self.tensor(id);

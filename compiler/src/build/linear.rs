@@ -42,6 +42,7 @@ impl Builder {
     /// # Errors
     /// The sizes do not go together.
     pub fn product(&mut self, a: TensorId, b: TensorId, transposed: bool) -> Result<TensorId> {
+        let (a, b) = self.summed_alike(a, b, transposed)?;
         let shape = self.product_shape(a, b, transposed)?;
         let (a_dims, b_dims) = (self.sizes(a).to_vec(), self.sizes(b).to_vec());
         let one = Size::constant(1);
@@ -160,6 +161,22 @@ impl Builder {
         })
     }
 
+    /// Both operands with one expression for the size that is summed over, where data decide that of either: the other's, which is that of
+    /// weights.
+    fn summed_alike(&mut self, a: TensorId, b: TensorId, transposed: bool) -> Result<(TensorId, TensorId)> {
+        let (mut left, mut right) = (self.sizes(a).to_vec(), self.sizes(b).to_vec());
+        let row = if transposed || right.len() < 2 { 1 } else { 2 };
+        let places = left.len().checked_sub(1).zip(right.len().checked_sub(row));
+        let Some((at, at_b)) = places else { return Ok((a, b)) };
+        let (k, k_b) = (left[at], right[at_b]);
+        if k.is(k_b) || !(k.is_data() || k_b.is_data()) || !k.agrees(k_b) {
+            return Ok((a, b));
+        }
+        let common = if k.is_data() { k_b } else { k };
+        (left[at], right[at_b]) = (common, common);
+        Ok((self.reshape_to(a, &left)?, self.reshape_to(b, &right)?))
+    }
+
     /// The type of a product of tensors of a type.
     fn product_element(&self, a: TensorId) -> ElementType {
         match self.element(a) {
@@ -183,7 +200,7 @@ impl Builder {
             [batch @ .., n, k] if transposed => (batch, [*k, *n]),
             [batch @ .., k, n] => (batch, [*k, *n]),
         };
-        if k != k_b {
+        if !k.agrees(k_b) {
             return Err(wrong());
         }
         let batch = expression::broadcast(&[a_batch.to_vec(), b_batch.to_vec()]).map_err(|_| wrong())?;

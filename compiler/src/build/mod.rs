@@ -376,12 +376,15 @@ impl Builder {
         if from.element == element && from.sizes() == shape.sizes() {
             return Ok(tensor);
         }
-        let is_data = shape.sizes().iter().any(|size| size.is_data());
-        if let Some(bytes) = from.constant.clone().filter(|_| !is_data) {
+        // A constant has numbers for sizes. One without elements can have any that are open.
+        let is_open = shape.sizes().iter().any(|size| {
+            size.is_data() || from.constant.as_ref().is_some_and(Bytes::is_empty) && !size.is_constant()
+        });
+        if let Some(bytes) = from.constant.clone().filter(|_| !is_open) {
             let name = from.name.clone();
             return self.constant(&name, element, shape.exact(), bytes);
         }
-        if let Some(values) = from.values.clone().filter(|_| !is_data && from.element == element) {
+        if let Some(values) = from.values.clone().filter(|_| !is_open && from.element == element) {
             return self.computed(element, shape.exact(), values.to_vec());
         }
         let id = self.push(NodeOp::View, &[tensor], &[(element, dims.to_vec())])?[0];
@@ -484,7 +487,9 @@ impl Builder {
         if work > FOLD_LIMIT || flops > MOST_FOLD_FLOPS || is_spent && flops > SMALL_FLOPS {
             return None;
         }
-        let known: Option<Vec<_>> = inputs.iter().map(|id| self.known(*id)).collect();
+        // Sizes are fixed only where all is known.
+        let known = inputs.iter().all(|id| self.is_known(*id)).then_some(inputs)?;
+        let known: Option<Vec<_>> = known.iter().map(|id| self.known(*id)).collect();
         let known = known?;
         self.budget.count(Cost::Folding, 32 + flops as u64);
         Some(operation.reference(&known))

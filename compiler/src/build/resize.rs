@@ -120,7 +120,7 @@ impl Builder {
     }
 
     /// The same where sizes are open. None for what no kernel does for open sizes: antialiasing, parts of the source, more than
-    /// three dimensions, and corners that are aligned by a scale.
+    /// three dimensions, and corners that are aligned by a scale that gives no whole sizes.
     ///
     /// # Errors
     /// An axis is none of the tensor's.
@@ -136,8 +136,11 @@ impl Builder {
         let Some(first) = changed.iter().map(|axis| axis.axis).min() else { return Ok(Some(tensor)) };
         let Placement::Plain(coordinates) = how.placement else { return Ok(None) };
         let excludes = how.exclude_outside && how.interpolation == Interpolation::Linear;
-        let by_scale =
-            coordinates == Coordinates::AlignCorners && changed.iter().any(|axis| axis.step.is_some());
+        // Corners that are aligned are so by the exact product of size and scale, which may be no whole number.
+        let is_cut = |axis: &OpenAxis| {
+            axis.step.is_some_and(|(step, of)| !(axis.size * step).is(dims[axis.axis] * of))
+        };
+        let by_scale = coordinates == Coordinates::AlignCorners && changed.iter().any(is_cut);
         if how.antialias || excludes || by_scale || dims.len() - first > 3 {
             return Ok(None);
         }

@@ -98,7 +98,11 @@ impl Call<'_> {
                 .filter_map(|symbol| open.data.get((*symbol).checked_sub(known)? as usize))
                 .map(|data| data.name.as_str())
                 .collect();
-            let reason = format!("the function was not compiled for such a size of {}", names.join(" and "));
+            let reason = format!(
+                "the function was not compiled for such a size of {}: {} has to hold",
+                names.join(" and "),
+                open.trace.text(&guard)
+            );
             self.promise(&guard, &reason);
         }
     }

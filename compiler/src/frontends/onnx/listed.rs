@@ -146,6 +146,21 @@ impl Listed {
         before.joined_to(b, behind)
     }
 
+    /// Pieces along the first axis of a tensor, as many places each as a line says that is computed.
+    pub(super) fn parts(b: &mut Builder, data: TensorId, parts: TensorId) -> Result<Listed> {
+        let (sizes, count, elements) = (b.sizes(data).to_vec(), b.sizes(parts)[0], b.tensor(data).count());
+        let lengths = b.cast(parts, DType::I64)?;
+        let mut table = b.reshape_to(lengths, &[count, 1.into()])?;
+        if let [_, rest @ ..] = &sizes[..]
+            && !rest.is_empty()
+        {
+            let row = b.computed(DType::I64, &[1, rest.len() as u64], rest.to_vec())?;
+            let rows = b.expand_to(row, &[count, rest.len().into()])?;
+            table = b.concat(&[table, rows], 1)?;
+        }
+        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table })
+    }
+
     /// Pieces of `each` places along the first axis of a tensor, whose length data decide; the last may have fewer.
     pub(super) fn pieces(b: &mut Builder, data: TensorId, each: u64) -> Result<Listed> {
         let sizes = b.sizes(data).to_vec();

@@ -258,7 +258,7 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     Ok(vec![Value::Tensor(joined)])
 }
 
-/// Pieces of one size of a first axis whose length data decide; without their number, single places.
+/// Pieces of a first axis: of sizes that are computed; or of one size, where data decide its length; without their number, single places.
 fn split_by_data(
     importer: &mut Importer<'_>,
     site: &Site<'_>,
@@ -273,6 +273,11 @@ fn split_by_data(
         Some(_) => None,
     };
     let is_first = axis(site, int(site, "axis", 0), sizes.len())? == 0;
+    if let Some(parts) =
+        parts.filter(|parts| b.rank(*parts) == 1 && b.size_values(*parts).is_none() && b.takes_data())
+    {
+        return if is_first { Listed::parts(b, data, parts).map(Some) } else { Ok(None) };
+    }
     let Some(each) = each.and_then(|each| u64::try_from(each).ok()).filter(|each| *each > 0) else {
         return Ok(None);
     };

@@ -99,7 +99,7 @@ fn non_max_suppression(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<Tenso
     let (&[batch, count, four], &[score_batch, classes, scored]) = (&of_boxes[..], &of_scores[..]) else {
         return Err(node.invalid(format!("no boxes and scores: {}", b.describe(&[boxes, scores]))));
     };
-    if four != 4 || !batch.agrees(score_batch) || !count.agrees(scored) {
+    if !four.agrees(4) || !batch.agrees(score_batch) || !count.agrees(scored) {
         return Err(node.invalid("there is not one score for each box, which has four numbers"));
     }
     let most = match node.optional(2) {

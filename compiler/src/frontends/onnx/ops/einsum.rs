@@ -4,12 +4,10 @@
 use std::collections::BTreeMap;
 
 use halite_ops::{expression::Function, reduce::ReduceKind};
+use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
-use crate::{
-    build::Builder,
-    graph::{TensorId, elements},
-};
+use crate::{build::Builder, graph::TensorId};
 
 pub(super) const OPS: &[(&str, Import)] = &[("Einsum", einsum)];
 
@@ -93,14 +91,14 @@ fn diagonals(b: &mut Builder, mut term: Term) -> Result<Term> {
 }
 
 /// The size of each label; 1 gives way to others, as broadcasting has it.
-fn sizes(b: &Builder, node: &NodeView<'_>, terms: &[Term]) -> Result<BTreeMap<Label, u64>> {
+fn sizes(b: &Builder, node: &NodeView<'_>, terms: &[Term]) -> Result<BTreeMap<Label, Size>> {
     let mut sizes = BTreeMap::new();
     for term in terms {
-        for (label, size) in term.labels.iter().zip(b.dims(term.tensor)) {
+        for (label, size) in term.labels.iter().zip(b.sizes(term.tensor)) {
             let known = sizes.entry(*label).or_insert(*size);
             if *known == 1 {
                 *known = *size;
-            } else if *size != 1 && known != size {
+            } else if *size != 1 && !known.agrees(size) {
                 return Err(node.invalid(format!("a label has the sizes {known} and {size}")));
             }
         }
@@ -144,12 +142,12 @@ fn summed(b: &mut Builder, term: Term, needed: &[Label]) -> Result<Term> {
 }
 
 /// A term with exactly these labels, in this order, all of them in their size.
-fn ordered(b: &mut Builder, term: Term, labels: &[Label], sizes: &BTreeMap<Label, u64>) -> Result<TensorId> {
+fn ordered(b: &mut Builder, term: Term, labels: &[Label], sizes: &BTreeMap<Label, Size>) -> Result<TensorId> {
     let place = |label: &Label| term.labels.iter().position(|own| own == label);
     let order: Vec<usize> = labels.iter().filter_map(place).collect();
     let tensor = b.transpose(term.tensor, &order)?;
-    let dims: Vec<u64> = labels.iter().map(|label| sizes[label]).collect();
-    b.expand(tensor, &dims)
+    let dims: Vec<Size> = labels.iter().map(|label| sizes[label]).collect();
+    b.expand_to(tensor, &dims)
 }
 
 /// The product of two terms, summed over the labels that only they have.
@@ -158,7 +156,7 @@ fn product(
     left: Term,
     right: Term,
     later: &[Label],
-    sizes: &BTreeMap<Label, u64>,
+    sizes: &BTreeMap<Label, Size>,
 ) -> Result<Term> {
     let with = |needed: &[Label], other: &Term| [needed, &other.labels].concat();
     let left = {
@@ -179,20 +177,21 @@ fn product(
     }
     let columns: Vec<Label> =
         right.labels.iter().copied().filter(|label| !left.labels.contains(label)).collect();
-    let count = |labels: &[Label]| elements(&labels.iter().map(|label| sizes[label]).collect::<Vec<_>>());
+    let count = |labels: &[Label]| labels.iter().map(|label| sizes[label]).product::<Size>();
     let [batches, m, k, n] = [&batch, &rows, &contracted, &columns].map(|labels| count(labels));
     let left = ordered(b, left, &[&batch[..], &rows, &contracted].concat(), sizes)?;
     let right = ordered(b, right, &[&batch[..], &contracted, &columns].concat(), sizes)?;
     let labels = [&batch[..], &rows, &columns].concat();
-    let dims: Vec<u64> = labels.iter().map(|label| sizes[label]).collect();
+    let dims: Vec<Size> = labels.iter().map(|label| sizes[label]).collect();
+    let one = Size::constant(1);
     let tensor = if contracted.is_empty() {
-        let left = b.reshape(left, &[batches, m, 1])?;
-        let right = b.reshape(right, &[batches, 1, n])?;
+        let left = b.reshape_to(left, &[batches, m, one])?;
+        let right = b.reshape_to(right, &[batches, one, n])?;
         b.binary(Function::Mul, left, right)?
     } else {
-        let left = b.reshape(left, &[batches, m, k])?;
-        let right = b.reshape(right, &[batches, k, n])?;
+        let left = b.reshape_to(left, &[batches, m, k])?;
+        let right = b.reshape_to(right, &[batches, k, n])?;
         b.matmul(left, right)?
     };
-    Ok(Term { tensor: b.reshape(tensor, &dims)?, labels })
+    Ok(Term { tensor: b.reshape_to(tensor, &dims)?, labels })
 }

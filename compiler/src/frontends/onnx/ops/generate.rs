@@ -84,7 +84,7 @@ fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 /// A range whose numbers are not all known: from sizes that stay open, or from data.
 fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Result<TensorId> {
-    if all.iter().any(|id| b.tensor(*id).count() != 1) {
+    if all.iter().any(|id| !b.tensor(*id).count().agrees(1)) {
         return Err(node.invalid("a range of what are no scalars"));
     }
     let mut scalars = all;

@@ -4,7 +4,7 @@ use halite_ops::{
     axis::{Coordinates, Nearest},
     resize::Interpolation,
 };
-use halite_sizes::Size;
+use halite_sizes::{Float, FloatFunction, Size};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -70,6 +70,23 @@ fn by_fractions(own: &[Size], axes: &[usize], scales: &[f64]) -> Option<Vec<Open
     axes.iter().zip(scales).map(open).collect()
 }
 
+/// Axes that are resized by scales that the model computes of sizes; none where one is no fraction of sizes.
+fn by_floats(own: &[Size], axes: &[usize], scales: &[Float]) -> Option<Vec<OpenAxis>> {
+    if scales.len() != axes.len() {
+        return None;
+    }
+    let open = |(axis, scale): (&usize, &Float)| {
+        let (of, by) = scale.fraction()?;
+        if of.is(by) {
+            return Some(OpenAxis { axis: *axis, size: own[*axis], step: None });
+        }
+        let size = Float::call(FloatFunction::Mul, vec![Float::of(own[*axis])?, scale.clone()])?;
+        let size = Float::call(FloatFunction::Floor, vec![size])?.truncated()?;
+        Some(OpenAxis { axis: *axis, size, step: Some((by, of)) })
+    };
+    axes.iter().zip(scales).map(open).collect()
+}
+
 /// Axes that are resized by scales.
 fn scaled(
     b: &Builder,
@@ -82,7 +99,8 @@ fn scaled(
         return Err(node.invalid(format!("scales {scales:?} for {} axes", axes.len())));
     }
     let of = |(axis, scale): (&usize, &f64)| {
-        let size = (b.dims(x)[*axis] as f64 * scale).floor() as u64;
+        // In single precision, as ONNX Runtime and what is computed for open sizes round it.
+        let size = (b.dims(x)[*axis] as f32 * *scale as f32).floor() as u64;
         ResizedAxis { axis: *axis, size, scale: *scale, part: (0.0, 1.0) }
     };
     Ok(axes.iter().zip(scales).map(of).collect())
@@ -139,8 +157,11 @@ fn open(
     let mut resized = Vec::new();
     match (scales, sizes) {
         (Some(scales), _) => {
-            let known = b.floats(scales).and_then(|scales| by_fractions(&own, axes, &scales));
-            let Some(axes) = known else { return Ok(None) };
+            let made = match b.floats_of_sizes(scales) {
+                Some(scales) => by_floats(&own, axes, &scales),
+                None => b.floats(scales).and_then(|scales| by_fractions(&own, axes, &scales)),
+            };
+            let Some(axes) = made else { return Ok(None) };
             resized.extend(axes);
         }
         (None, Some(sizes)) => {

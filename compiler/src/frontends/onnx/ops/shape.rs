@@ -183,7 +183,7 @@ fn squeeze(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         Some(axes) => node.axes(&axes, dims.len())?,
         None => (0..dims.len()).filter(|axis| dims[*axis] == 1).collect(),
     };
-    if let Some(axis) = axes.iter().find(|axis| dims[**axis] != 1) {
+    if let Some(axis) = axes.iter().find(|axis| !dims[**axis].agrees(1)) {
         return Err(node.invalid(format!("axis {axis} of {dims:?} has more than one place")));
     }
     let kept: Vec<Size> =

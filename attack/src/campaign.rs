@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::{
     measure,
-    worker::{Answer, End},
+    worker::{self, Answer, End},
 };
 
 /// Files that a process reads before a new one takes its place: what it keeps would hide what a file costs.
@@ -201,6 +201,13 @@ impl Process {
     }
 }
 
+/// Processor time after which a file will not end any more: some times what it may take, and what functions that run may take on all
+/// cores.
+fn most_time(how: &How) -> Duration {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    (how.bounds.time + how.device.as_ref().map_or(Duration::ZERO, |_| worker::RUN * cores)) * 4
+}
+
 /// Has a process read a file, and starts one where there is none.
 fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     if process.as_ref().is_none_or(|process| process.left == 0) {
@@ -211,7 +218,7 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     running.words.try_iter().for_each(drop);
     // One that has ended says so below.
     _ = writeln!(running.to, "{file}");
-    let mut idle = Duration::ZERO;
+    let (mut idle, most) = (Duration::ZERO, most_time(how));
     let before = measure::processor_time(Some(running.child.id()));
     loop {
         match running.answers.recv_timeout(LOOK) {
@@ -225,7 +232,7 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
                 let used = measure::processor_time(Some(running.child.id())).saturating_sub(before);
                 idle =
                     if measure::wants_processor(running.child.id()) { Duration::ZERO } else { idle + LOOK };
-                if used > how.bounds.time * 4 || idle > IDLE {
+                if used > most || idle > IDLE {
                     *process = None;
                     let way = if idle > IDLE { "it waits for something, after" } else { "did not end:" };
                     return Ok(Err(format!("{way} {} ms of processor time", used.as_millis())));

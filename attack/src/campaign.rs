@@ -11,7 +11,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -19,13 +19,16 @@ use serde::Serialize;
 
 use crate::{
     measure,
-    worker::{Answer, End},
+    worker::{self, Answer, End},
 };
 
 /// Files that a process reads before a new one takes its place: what it keeps would hide what a file costs.
 const FILES: usize = 100;
-/// How much longer than its limit of processor time a file may take while others use the processor.
-const PATIENCE: u32 = 100;
+/// How long a process may wait for nothing that is told here before it counts as hanging. Time that it waits for a processor, or that
+/// it uses one, is not that: how busy the machine is decides nothing.
+const IDLE: Duration = Duration::from_secs(60);
+/// How often a process is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 /// Bytes of the words of a process that are kept.
 const WORDS: usize = 600;
 
@@ -198,6 +201,13 @@ impl Process {
     }
 }
 
+/// Processor time after which a file will not end any more: some times what it may take, and what functions that run may take on all
+/// cores.
+fn most_time(how: &How) -> Duration {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    (how.bounds.time + how.device.as_ref().map_or(Duration::ZERO, |_| worker::RUN * cores)) * 4
+}
+
 /// Has a process read a file, and starts one where there is none.
 fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     if process.as_ref().is_none_or(|process| process.left == 0) {
@@ -208,10 +218,10 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     running.words.try_iter().for_each(drop);
     // One that has ended says so below.
     _ = writeln!(running.to, "{file}");
-    let until = Instant::now() + how.bounds.time * PATIENCE;
+    let (mut idle, most) = (Duration::ZERO, most_time(how));
     let before = measure::processor_time(Some(running.child.id()));
     loop {
-        match running.answers.recv_timeout(Duration::from_millis(50)) {
+        match running.answers.recv_timeout(LOOK) {
             Ok(mut answer) => {
                 if answer.end == End::Panicked {
                     answer.text = running.words();
@@ -220,9 +230,12 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let used = measure::processor_time(Some(running.child.id())).saturating_sub(before);
-                if used > how.bounds.time * 4 || Instant::now() > until {
+                idle =
+                    if measure::wants_processor(running.child.id()) { Duration::ZERO } else { idle + LOOK };
+                if used > most || idle > IDLE {
                     *process = None;
-                    return Ok(Err(format!("did not end: {} ms of processor time", used.as_millis())));
+                    let way = if idle > IDLE { "it waits for something, after" } else { "did not end:" };
+                    return Ok(Err(format!("{way} {} ms of processor time", used.as_millis())));
                 }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {

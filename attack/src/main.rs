@@ -101,6 +101,8 @@ pub(crate) fn pause(time: Duration) {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Pipelines that take long are told at "info".
+    halite_tools::logger::install("halite-attack");
     let ended = match &cli.what {
         What::Run(options) => run(&cli.root, options),
         What::Make { kind, seed, file } => make(&cli.root, kind, *seed, file).map(|()| true),

@@ -48,6 +48,15 @@ pub fn processor_time(process: Option<u32>) -> Duration {
     Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
 }
 
+/// Whether some thread of a process runs, or would if there were a processor for it. Where the system does not tell, no.
+pub fn wants_processor(process: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    threads.filter_map(Result::ok).any(|thread| {
+        let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('R'))
+    })
+}
+
 /// Bytes of memory that this process holds.
 pub fn resident() -> u64 {
     held("VmRSS:")
@@ -74,5 +83,22 @@ mod tests {
         let cost = meter.cost();
         assert!(cost.memory >= 60 << 20, "{cost:?}");
         assert!(processor_time(Some(std::process::id())) >= cost.time);
+    }
+
+    #[test]
+    fn what_computes_is_told_from_what_waits() {
+        // This thread runs while it asks.
+        assert!(wants_processor(std::process::id()));
+        let mut cat = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("there is cat");
+        let begin = std::time::Instant::now();
+        while wants_processor(cat.id()) && begin.elapsed() < Duration::from_secs(30) {
+            crate::pause(Duration::from_millis(5));
+        }
+        assert!(!wants_processor(cat.id()), "it waits for its input");
+        drop(cat.stdin.take());
+        cat.wait().expect("it ends with its input");
     }
 }

@@ -2,6 +2,7 @@
 //! it is told by its end, or by its silence.
 
 use std::{
+    cell::Cell,
     io::{BufRead as _, Cursor, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
@@ -20,11 +21,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     made::{Kind, Reader, Sound},
-    measure::Meter,
+    measure::{Meter, processor_time},
 };
 
-/// How long a program may run once it was loaded: a loop without an end is no fault of the reader.
-const RUN: Duration = Duration::from_millis(500);
+/// How long a function may run once its program was loaded: a loop without an end is no fault of the reader.
+pub const RUN: Duration = Duration::from_millis(500);
 /// The device of modules where none is given.
 const PROCESSOR: &str = "local-sync";
 
@@ -33,7 +34,8 @@ const PROCESSOR: &str = "local-sync";
 pub struct Answer {
     /// How it ended.
     pub end: End,
-    /// Milliseconds of processor time.
+    /// Milliseconds of processor time, but for that of functions that ran: a device on the processor uses all of its cores for that,
+    /// and what ends it is the time by the clock.
     pub milliseconds: u64,
     /// Bytes of memory beyond those that the process held before.
     pub memory: u64,
@@ -88,21 +90,29 @@ fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
 
 fn judge(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Answer {
     let meter = Meter::start();
-    let ended = catch_unwind(AssertUnwindSafe(|| read(name, reader, bytes, device)));
+    let running = Cell::new(Duration::ZERO);
+    let ended = catch_unwind(AssertUnwindSafe(|| read(name, reader, bytes, device, &running)));
     let cost = meter.cost();
+    let time = cost.time.saturating_sub(running.get());
     let (end, text) = match ended {
         Ok(Ok(())) => (End::Taken, String::new()),
         Ok(Err(error)) => (End::Refused, format!("{error:#}")),
         Err(_) => (End::Panicked, "see the process's own words".to_owned()),
     };
-    Answer { end, milliseconds: cost.time.as_millis() as u64, memory: cost.memory, text }
+    Answer { end, milliseconds: time.as_millis() as u64, memory: cost.memory, text }
 }
 
-fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Result<()> {
+fn read(
+    name: &str,
+    reader: Reader,
+    bytes: &Bytes,
+    device: Option<&str>,
+    running: &Cell<Duration>,
+) -> Result<()> {
     match (reader, device) {
         (Reader::Model, None) => compile(name, bytes),
-        (Reader::Model, Some(device)) => run(name, bytes, device),
-        (Reader::Module, device) => run(name, bytes, device.unwrap_or(PROCESSOR)),
+        (Reader::Model, Some(device)) => run(name, bytes, device, running),
+        (Reader::Module, device) => run(name, bytes, device.unwrap_or(PROCESSOR), running),
         (Reader::Archive, _) => {
             let archive = params::read(Path::new(name), bytes.clone())?;
             let some = archive.entries.iter().take(100);
@@ -133,14 +143,17 @@ fn compile(name: &str, bytes: &Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Loads a program as a stranger's, and runs what needs no inputs that are not known.
-fn run(name: &str, bytes: &Bytes, device: &str) -> Result<()> {
+/// Loads a program as a stranger's, and runs what needs no inputs that are not known. The processor time of that is told apart.
+fn run(name: &str, bytes: &Bytes, device: &str, running: &Cell<Duration>) -> Result<()> {
     let source = Source::bytes(bytes.clone()).named(name);
     let session = Session::builder().untrusted().cache(Cache::off()).device(device).model(source).build()?;
     for info in session.functions().to_vec() {
         let function = session.function(&info.name)?;
         if let Some(inputs) = function.zeros() {
-            function.run_with(inputs, &RunOptions::new().timeout(RUN))?;
+            let before = processor_time(None);
+            let ended = function.run_with(inputs, &RunOptions::new().timeout(RUN));
+            running.set(running.get() + processor_time(None).saturating_sub(before));
+            ended?;
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ const FOR_BYTE: u64 = 8;
 /// sizes, that come of those of inputs.
 const FOR_ELEMENT: [u64; 2] = [4, 256];
 /// Most work, and bytes, for all inputs: a short file may say that they are large.
-const MOST_FOR_INPUTS: [u64; 2] = [200_000, 96 << 20];
+const MOST_FOR_INPUTS: [u64; 2] = [120_000, 96 << 20];
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) enum Cost {
     Run,
     /// A node of the graph.
     Operation,
+    /// An input of an operation that has many: each of the parts that are joined is a command.
+    Part,
     /// A tensor of the graph, with its dimensions.
     Tensor,
     /// Bytes of names of tensors.
@@ -45,10 +47,11 @@ pub(crate) enum Cost {
 }
 
 impl Cost {
-    const ALL: [Cost; 9] = [
+    const ALL: [Cost; 10] = [
         Cost::Node,
         Cost::Run,
         Cost::Operation,
+        Cost::Part,
         Cost::Tensor,
         Cost::Name,
         Cost::Constant,
@@ -63,6 +66,7 @@ impl Cost {
             Cost::Node => "nodes imported",
             Cost::Run => "runs of loops, functions and branches",
             Cost::Operation => "operations",
+            Cost::Part => "joined parts",
             Cost::Tensor => "tensors",
             Cost::Name => "bytes of names",
             Cost::Constant => "bytes of computed constants",
@@ -78,6 +82,7 @@ impl Cost {
             Cost::Node | Cost::Run => count,
             // Passes, the plan and the module's code come after it.
             Cost::Operation => count.saturating_mul(6),
+            Cost::Part => count.saturating_mul(5),
             Cost::Tensor => count / 4,
             Cost::Folding => count / 256,
             Cost::Name | Cost::Constant | Cost::Decoded => count / 4096,
@@ -90,6 +95,7 @@ impl Cost {
         match self {
             Cost::Node | Cost::Run | Cost::Folding => 0,
             Cost::Operation => count.saturating_mul(800),
+            Cost::Part => count.saturating_mul(1500),
             Cost::Tensor => count.saturating_mul(192),
             // The place that a node comes from may have the name, too.
             Cost::Name => count.saturating_mul(2),

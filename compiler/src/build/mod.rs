@@ -88,6 +88,8 @@ const SMALL_FLOPS: f64 = 4096.0;
 /// Most arithmetic operations of what is computed so: a fraction of a second, as the host computes one number at a time.
 const MOST_FOLD_FLOPS: f64 = (1 << 24) as f64;
 
+/// Inputs of an operation that count with it; each further one is counted for itself.
+const FEW_INPUTS: u64 = 8;
 /// Most elements that a result may have: more cannot be the size of anything that runs.
 const MOST_ELEMENTS: u64 = 1 << 40;
 
@@ -355,6 +357,7 @@ impl Builder {
         outputs: &[(ElementType, Vec<impl Into<Size> + Copy>)],
     ) -> Result<Vec<TensorId>> {
         self.spend(Cost::Operation, 1)?;
+        self.spend(Cost::Part, (inputs.len() as u64).saturating_sub(FEW_INPUTS))?;
         let name = self.location.as_str().to_owned();
         let made: Result<Vec<_>> =
             outputs.iter().map(|(element, dims)| self.define(&name, *element, dims)).collect();

@@ -1,6 +1,9 @@
 //! Leaving out what is not needed: nodes whose results nobody reads, and nodes that compute what another one computed.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+};
 
 use halite_ops::Operation;
 use halite_sizes::{Size, Written};
@@ -8,7 +11,7 @@ use halite_sizes::{Size, Written};
 use super::{Result, Uses};
 use crate::{
     control::Watch,
-    graph::{ElementType, Graph, Node, NodeOp, Region, TensorId},
+    graph::{ById, ElementType, Graph, Node, NodeOp, Region, TensorId},
 };
 
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
@@ -43,26 +46,13 @@ fn drop_unused(region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result
 /// Of equal nodes over equal inputs the first is kept. Constants are equal when their bytes lie at the same place. Where a result has
 /// other dimensions than the first one's, as copies may that name none of size 1, it becomes a view of that.
 fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    let mut first: HashMap<(Written<Computed>, Vec<Source>), Vec<TensorId>> = HashMap::new();
-    let mut now: HashMap<TensorId, TensorId> = HashMap::new();
+    let mut first = Firsts::default();
+    let mut now: ById<TensorId, TensorId> = ById::default();
     let mut kept = Vec::with_capacity(region.nodes.len());
     for mut node in region.nodes.drain(..) {
         watch.check()?;
         rename(&mut node, &now, uses);
-        let computed = match &node.op {
-            NodeOp::Operation(operation) => Computed::Operation(operation.clone()),
-            NodeOp::View => {
-                let to = graph.tensor(node.outputs[0]);
-                Computed::View(to.element, to.sizes().to_vec())
-            }
-            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Host(_) => {
-                kept.push(node);
-                continue;
-            }
-        };
-        let key = (Written(computed), node.inputs.iter().map(|id| Source::of(graph, *id)).collect());
-        let Some(outputs) = first.get(&key) else {
-            first.insert(key, node.outputs.clone());
+        let Some(outputs) = first.like(graph, &node, &kept) else {
             kept.push(node);
             continue;
         };
@@ -100,7 +90,7 @@ fn has_elements_of(graph: &Graph, one: TensorId, other: TensorId) -> bool {
     one.element == other.element && Written(count(one.sizes())) == Written(count(other.sizes()))
 }
 
-fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+fn rename(node: &mut Node, now: &ById<TensorId, TensorId>, uses: &mut Uses) {
     node.inputs.iter_mut().for_each(|id| replace(id, now, uses));
     match &mut node.op {
         NodeOp::If(branches) => branches.iter_mut().for_each(|branch| rename_region(branch, now, uses)),
@@ -109,12 +99,12 @@ fn rename(node: &mut Node, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
     }
 }
 
-fn rename_region(region: &mut Region, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+fn rename_region(region: &mut Region, now: &ById<TensorId, TensorId>, uses: &mut Uses) {
     region.nodes.iter_mut().for_each(|node| rename(node, now, uses));
     region.results.iter_mut().for_each(|id| replace(id, now, uses));
 }
 
-fn replace(id: &mut TensorId, now: &HashMap<TensorId, TensorId>, uses: &mut Uses) {
+fn replace(id: &mut TensorId, now: &ById<TensorId, TensorId>, uses: &mut Uses) {
     if let Some(other) = now.get(id) {
         uses.remove(*id);
         uses.add(*other);
@@ -136,27 +126,72 @@ fn has_symbols(node: &Node) -> bool {
     found
 }
 
-/// What a node computes of what it reads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Computed {
-    Operation(Operation),
-    View(ElementType, Vec<Size>),
+/// Where nodes that may have equals are among those that are kept, by the hash of what they compute.
+#[derive(Default)]
+struct Firsts {
+    places: HashMap<u64, Vec<usize>>,
+    state: RandomState,
+}
+
+impl Firsts {
+    /// What an equal node computes. Without one, a node that may have equals is noted as the next of those kept.
+    fn like<'k>(&mut self, graph: &Graph, node: &Node, kept: &'k [Node]) -> Option<&'k [TensorId]> {
+        let own = Computed::of(graph, node)?;
+        let places = self.places.entry(self.state.hash_one(&own)).or_default();
+        let equal = |place: &&usize| Computed::of(graph, &kept[**place]).is_some_and(|other| other == own);
+        let found = places.iter().find(equal).copied();
+        if found.is_none() {
+            places.push(kept.len());
+        }
+        found.map(|place| &kept[place].outputs[..])
+    }
+}
+
+/// What a node computes, of what: borrowed, for graphs have many nodes, and passes that look for equals are several.
+#[derive(PartialEq, Eq, Hash)]
+struct Computed<'a> {
+    what: Written<What<'a>>,
+    of: Vec<Source<'a>>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum What<'a> {
+    Operation(&'a Operation),
+    View(ElementType, &'a [Size]),
+}
+
+impl<'a> Computed<'a> {
+    /// `None` for nodes whose results are never those of another.
+    fn of(graph: &'a Graph, node: &'a Node) -> Option<Self> {
+        let what = match &node.op {
+            NodeOp::Operation(operation) => What::Operation(operation),
+            NodeOp::View => {
+                let to = graph.tensor(node.outputs[0]);
+                What::View(to.element, to.sizes())
+            }
+            NodeOp::Foreign(_) | NodeOp::If(_) | NodeOp::Loop(_) | NodeOp::Host(_) => return None,
+        };
+        Some(Computed {
+            what: Written(what),
+            of: node.inputs.iter().map(|id| Source::of(graph, *id)).collect(),
+        })
+    }
 }
 
 /// What a node reads: a tensor, or the bytes of a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Source {
+enum Source<'a> {
     Tensor(TensorId),
-    Constant { element: ElementType, dims: Vec<u64>, at: usize, len: usize },
+    Constant { element: ElementType, dims: &'a [u64], at: usize, len: usize },
 }
 
-impl Source {
-    fn of(graph: &Graph, id: TensorId) -> Self {
+impl<'a> Source<'a> {
+    fn of(graph: &'a Graph, id: TensorId) -> Self {
         let tensor = graph.tensor(id);
         match &tensor.constant {
             Some(bytes) => Source::Constant {
                 element: tensor.element,
-                dims: tensor.dims().to_vec(),
+                dims: tensor.dims(),
                 at: bytes.as_ptr().addr(),
                 len: bytes.len(),
             },

@@ -1,12 +1,10 @@
 //! How often tensors are read.
 
-use std::collections::HashMap;
-
-use crate::graph::{Node, Region, TensorId, each_region};
+use crate::graph::{ById, Node, Region, TensorId, each_region};
 
 /// How often each tensor is read, by nodes of any region and as a result of one.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(HashMap<TensorId, usize>);
+pub(crate) struct Uses(ById<TensorId, usize>);
 
 impl Uses {
     /// The uses in a region and those inside of it.

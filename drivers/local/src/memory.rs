@@ -293,6 +293,9 @@ mod tests {
             assert!(status.message().contains("4096 bytes"), "{status}");
         }
         memory.give_back(kept);
+        let kept = memory.take(512).unwrap();
+        memory.give_back(kept);
+        assert_eq!((memory.stats().used, memory.stats().reserved), (0, 512), "it is given out again");
         // The cache gives way to what is asked for.
         assert_eq!(memory.take(4096).unwrap().len(), 4096);
         let unlimited = Memory::new(u64::MAX);

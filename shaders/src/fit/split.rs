@@ -1,14 +1,16 @@
 //! Taking expressions over many tensors apart: into several over fewer, whose results lie in scratch memory in between.
 
+use std::collections::HashMap;
+
 use halite_ops::{
     DType, Operation,
     elementwise::Elementwise,
     expression::{self, Expression, Node, Operand, Output, Type},
     strides::Strides,
 };
-use halite_sizes::Size;
+use halite_sizes::{Size, Written};
 
-use crate::{Plan, Slot, Unfit, Variant, plans};
+use crate::{Plan, Slot, Step, Unfit, Variant, plans};
 
 /// Steps that compute the results of an expression one by one, with at most `most` tensors each.
 pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
@@ -20,7 +22,8 @@ pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Resu
     let types = whole.program.types(&dtypes).map_err(Unfit)?;
     let shapes: Vec<Vec<Size>> = whole.inputs.0.iter().map(|(_, dims)| dims.clone()).collect();
     let dims = expression::broadcast(&shapes).map_err(Unfit)?;
-    let mut parts = Parts { whole, variant, types, dims, most, kept: Vec::new(), plan: Plan::default() };
+    let (kept, lowered, plan) = (Vec::new(), HashMap::new(), Plan::default());
+    let mut parts = Parts { whole, variant, types, dims, most, kept, lowered, plan };
     for node in 0..whole.program.nodes.len() {
         parts.lighten(node)?;
     }
@@ -40,6 +43,8 @@ struct Parts<'a> {
     most: usize,
     /// Nodes whose results are in scratch memory, by its number, and the dimensions of these.
     kept: Vec<(usize, Vec<Size>)>,
+    /// Steps of parts: long sums are cut into many that are equal.
+    lowered: HashMap<Written<Operation>, Vec<Step>>,
     plan: Plan,
 }
 
@@ -174,15 +179,25 @@ impl Parts<'_> {
         });
         let strided = strided.collect();
         let part = Elementwise { strided, ..Elementwise::new(inputs, program).with_tables(tables) };
-        let part = Operation::Elementwise(part);
-        let mut made =
-            plans::of(&part).lower(&self.variant.template, &self.variant.build, &self.variant.params)?;
-        for step in &mut made.steps {
+        let mut steps = self.lower(Operation::Elementwise(part))?;
+        for step in &mut steps {
             step.subgroup_size = self.variant.needs.subgroup_size;
             step.bindings = slots.iter().chain(&table_slots).copied().chain([to]).collect();
         }
-        self.plan.steps.append(&mut made.steps);
+        self.plan.steps.append(&mut steps);
         Ok(())
+    }
+
+    /// The steps of a part, whose code is made once for all that are equal.
+    fn lower(&mut self, part: Operation) -> Result<Vec<Step>, Unfit> {
+        let part = Written(part);
+        if let Some(steps) = self.lowered.get(&part) {
+            return Ok(steps.clone());
+        }
+        let Variant { template, build, params, .. } = self.variant;
+        let steps = plans::of(&part.0).lower(template, build, params)?.steps;
+        self.lowered.insert(part, steps.clone());
+        Ok(steps)
     }
 
     /// An input with which the others broadcast to the dimensions of the results.

@@ -66,6 +66,26 @@ fn functions_that_call_each_other_twice() {
 }
 
 #[test]
+fn parts_that_are_joined_count() {
+    // Each part is a slice and a copy, as often as it is taken apart and joined again.
+    let count = 15_000;
+    let (mut nodes, mut last) = (Vec::new(), "x".to_owned());
+    for index in 0..3 {
+        let (names, joined): (Vec<String>, _) =
+            ((0..count).map(|part| format!("p{index}_{part}")).collect(), format!("j{index}"));
+        let parts: Vec<&str> = names.iter().map(String::as_str).collect();
+        nodes.push(node("Split", &[&last], &parts, &[int("axis", 0), int("num_outputs", count)]));
+        nodes.push(node("Concat", &parts, &[&joined], &[int("axis", 0)]));
+        last = joined;
+    }
+    nodes.push(node("Identity", &[&last], &["y"], &[]));
+    let of = |name: &str| port(name, FLOAT, &[count]);
+    let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[]);
+    let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err().to_string();
+    assert!(error.contains("so far there are") && error.contains(" joined parts"), "{error}");
+}
+
+#[test]
 fn lists_of_lists_of_parts() {
     let count = 60_000;
     let constants =

@@ -49,8 +49,8 @@ struct List<'m> {
     reads: Vec<&'m str>,
     /// Where the names of a node begin in `reads`; one more at the end.
     starts: Vec<usize>,
-    /// For each name the first node that defines it.
-    definers: HashMap<&'m str, usize>,
+    /// For each name the first node that defines it, and which of its outputs.
+    definers: HashMap<&'m str, (usize, usize)>,
 }
 
 impl<'m> List<'m> {
@@ -60,9 +60,10 @@ impl<'m> List<'m> {
         for (index, node) in nodes.iter().enumerate() {
             starts.push(reads.len());
             add_reads(node, &mut reads);
-            for name in node.outputs.iter().filter(|name| !name.is_empty() && !given.contains(name.as_str()))
-            {
-                definers.entry(name.as_str()).or_insert(index);
+            for (place, name) in node.outputs.iter().enumerate() {
+                if !name.is_empty() && !given.contains(name.as_str()) {
+                    definers.entry(name.as_str()).or_insert((index, place));
+                }
             }
         }
         starts.push(reads.len());
@@ -73,8 +74,13 @@ impl<'m> List<'m> {
         &self.reads[self.starts[node]..self.starts[node + 1]]
     }
 
+    /// The node that defines a name.
+    fn definer(&self, name: &str) -> Option<usize> {
+        self.definers.get(name).map(|(node, _)| *node)
+    }
+
     fn is_sorted(&self) -> bool {
-        let is_before = |index: usize, name: &&str| self.definers.get(name).is_none_or(|own| *own < index);
+        let is_before = |index: usize, name: &&str| self.definer(name).is_none_or(|own| own < index);
         (0..self.nodes.len()).all(|index| self.reads(index).iter().all(|name| is_before(index, name)))
     }
 
@@ -94,11 +100,11 @@ impl<'m> List<'m> {
     /// The needed nodes, each behind those that it reads.
     fn sorted(self, mut names: HashSet<&'m str>) -> Result<Order<'m>, Unordered<'m>> {
         let mut live = vec![false; self.nodes.len()];
-        let mut open: Vec<usize> = names.iter().filter_map(|name| self.definers.get(name).copied()).collect();
+        let mut open: Vec<usize> = names.iter().filter_map(|name| self.definer(name)).collect();
         while let Some(index) = open.pop() {
             if !std::mem::replace(&mut live[index], true) {
                 names.extend(self.reads(index));
-                open.extend(self.reads(index).iter().filter_map(|name| self.definers.get(name)));
+                open.extend(self.reads(index).iter().filter_map(|name| self.definer(name)));
             }
         }
         let mut walk = Walk { list: &self, states: vec![State::New; self.nodes.len()], order: Vec::new() };
@@ -115,9 +121,10 @@ impl<'m> List<'m> {
                 if given.contains(name.as_str()) {
                     return Err(Unordered::Given(name, index));
                 }
-                let first = self.definers.get(name.as_str()).copied().unwrap_or(index);
-                if first != index || node.outputs[..place].contains(name) {
-                    return Err(Unordered::Twice(name, [first, index]));
+                // Not by comparing a node's outputs with each other: there may be tens of thousands.
+                let first = self.definers.get(name.as_str()).copied().unwrap_or((index, place));
+                if first != (index, place) {
+                    return Err(Unordered::Twice(name, [first.0, index]));
                 }
             }
         }
@@ -163,7 +170,7 @@ impl<'m> Walk<'_, 'm> {
             match self.list.reads(*index).get(*seen) {
                 Some(name) => {
                     *seen += 1;
-                    next = self.list.definers.get(name).copied();
+                    next = self.list.definer(name);
                 }
                 None => {
                     self.states[*index] = State::Done;

@@ -1,5 +1,6 @@
 //! The faults, by where they are.
 
+mod bounds;
 mod code;
 mod devices;
 mod strangers;
@@ -8,7 +9,7 @@ use super::{Check, Fault};
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Fault> {
-    devices::FAULTS.iter().chain(code::FAULTS).chain(strangers::FAULTS)
+    devices::FAULTS.iter().chain(code::FAULTS).chain(strangers::FAULTS).chain(bounds::FAULTS)
 }
 
 /// Unit tests of a package.

@@ -184,8 +184,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "onnx.defined_twice",
         what: "a node may define a name that another one has defined",
         file: "compiler/src/frontends/onnx/order.rs",
-        from: "if first != index || node.outputs[..place].contains(name) {",
-        to: "if node.outputs[..place].contains(name) {",
+        from: "if first != (index, place) {",
+        to: "if first != (index, place) && first.0 == index {",
         checks: &[unit("halite-compiler", "frontends::onnx::order")],
     },
     Fault {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use halite_ops::{
-    DType, Operation, Values,
+    DType, Operation, TensorDesc, Values,
     elementwise::Elementwise,
     expression::{Expression, Operand},
 };
@@ -134,24 +134,44 @@ impl State<'_> {
         Ok(())
     }
 
-    /// The node on tensors of the other type.
+    /// The node on tensors of the other type; those for which the operation keeps its own, such as scales of codes, stay as they are.
     fn in_other(&mut self, node: Node, op: NodeOp) -> Result {
         self.count.half += usize::from(matches!(op, NodeOp::Operation(_)));
-        let other = |id: &TensorId| if self.changes(*id) { self.other(*id) } else { Ok(*id) };
-        let inputs = node.inputs.iter().map(other).collect::<Result<_>>()?;
-        let mut outputs = Vec::new();
-        for id in &node.outputs {
-            if let Some(element) = self.precision.other(self.graph.tensor(*id).element) {
-                let other = self.add(*id, element);
-                self.others.insert(*id, other);
-                outputs.push(other);
+        let (takes, gives) = match &op {
+            NodeOp::Operation(operation) => (operation.inputs(), operation.outputs()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (place, id) in node.inputs.iter().enumerate() {
+            if self.stays(*id, takes.get(place)) {
+                self.whole(*id);
+                inputs.push(*id);
             } else {
-                self.defined.insert(*id);
-                outputs.push(*id);
+                inputs.push(self.other(*id)?);
+            }
+        }
+        let mut outputs = Vec::with_capacity(node.outputs.len());
+        for (place, id) in node.outputs.iter().enumerate() {
+            let other = self.precision.other(self.graph.tensor(*id).element);
+            match other.filter(|_| !self.stays(*id, gives.get(place))) {
+                Some(element) => {
+                    let other = self.add(*id, element);
+                    self.others.insert(*id, other);
+                    outputs.push(other);
+                }
+                None => {
+                    self.defined.insert(*id);
+                    outputs.push(*id);
+                }
             }
         }
         self.nodes.push(Node { op, inputs, outputs, location: node.location });
         Ok(())
+    }
+
+    /// Whether an operation that was changed has a tensor as it was.
+    fn stays(&self, id: TensorId, has: Option<&TensorDesc>) -> bool {
+        !self.changes(id) || has.is_some_and(|has| has.dtype == self.graph.tensor(id).element.storage())
     }
 
     fn unchanged(&mut self, node: Node) {
@@ -171,7 +191,10 @@ impl State<'_> {
             return Ok(None);
         }
         let Some(changed) = changed(operation, self.precision) else { return Ok(None) };
-        for id in node.inputs.iter().filter(|id| self.changes(**id)) {
+        let takes = changed.inputs();
+        let places =
+            node.inputs.iter().enumerate().filter(|(place, id)| !self.stays(**id, takes.get(*place)));
+        for (_, id) in places {
             if self.precision == Precision::F16 && !fits(self.graph.tensor(*id), self.watch)? {
                 return Ok(None);
             }

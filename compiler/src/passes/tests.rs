@@ -5,6 +5,7 @@ use halite_ops::{
     blocks::BlockFormat,
     conv2d::Conv2d,
     expression::Function,
+    line_codes::{CodeRule, LineCodes},
     matmul::MatMul,
     norm::{Norm, NormKind},
 };
@@ -289,6 +290,27 @@ fn half_precision_is_near_and_keeps_the_ports() {
         assert!((a - b).abs() < 1e-2 * 1e6, "{a} became {b}");
     }
     optimize(&mut graph).unwrap();
+}
+
+#[test]
+fn scales_of_codes_stay_floats_of_32_bits_in_half_precision() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[3, 32]).unwrap();
+    let rule = LineCodes { codes: Some(DType::I8), ..LineCodes::new(CodeRule::Symmetric, -128, 127) };
+    let tanh = b.unary(Function::Tanh, x).unwrap();
+    let made = b.codes_of_lines(tanh, &[1], rule).unwrap().unwrap();
+    let codes = b.cast(made[2], DType::F32).unwrap();
+    let y = b.binary(Function::Mul, codes, made[0]).unwrap();
+    b.output("y", y);
+    let mut graph = b.finish().unwrap();
+    let inputs = [floats(96, 3)];
+    let before = graph.evaluate(&inputs).unwrap();
+    let count = super::precision::run(&mut graph, super::Precision::F16, &crate::Control::new()).unwrap();
+    graph.check().unwrap();
+    assert!(count.half >= 2, "{graph}");
+    let after = graph.evaluate(&inputs).unwrap();
+    let (before, after) = (before[0].floats(), after[0].floats());
+    assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 2e-2), "{graph}");
 }
 
 #[test]

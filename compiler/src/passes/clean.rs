@@ -60,7 +60,7 @@ fn join(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -
         if pairs().all(|(own, other)| is_like(graph, own, other)) {
             now.extend(pairs());
             node.inputs.iter().for_each(|id| uses.remove(*id));
-        } else if let ([own], [other]) = (&node.outputs[..], &outputs[..])
+        } else if let ([own], [other]) = (&node.outputs[..], outputs)
             && has_elements_of(graph, *own, *other)
         {
             node.inputs.iter().for_each(|id| uses.remove(*id));

@@ -441,7 +441,8 @@ mod tests {
                 let bias = constant(&mut b, &[n], 11);
                 made = b.binary(Function::Add, made, bias).unwrap();
             }
-            sides.push(b.unary(Function::Sigmoid, made).unwrap());
+            // No activation that the product would have itself.
+            sides.push(b.unary(Function::Exp, made).unwrap());
         }
         b.output("p", sides[0]);
         b.output("q", sides[1]);

@@ -324,9 +324,17 @@ mod tests {
 
     #[test]
     fn products_by_packed_weights_take_what_is_added_and_an_activation() {
+        // Of three dimensions the product's result is viewed.
+        for rows in [vec![3], vec![3, 1]] {
+            let [input, output] = [32, 5].map(|last| [&rows[..], &[last]].concat());
+            with_all(&input, &output);
+        }
+    }
+
+    fn with_all(input: &[u64], output: &[u64]) {
         let mut b = Builder::new();
-        let x = b.input("x", DType::F32.into(), &[3, 32]).unwrap();
-        let other = b.input("other", DType::F32.into(), &[3, 5]).unwrap();
+        let x = b.input("x", DType::F32.into(), input).unwrap();
+        let other = b.input("other", DType::F32.into(), output).unwrap();
         let packed = (0..80).map(|i| i * 37 % 256).collect();
         let packed = b.values(DType::U8, &[5, 16], &Values::Int(packed)).unwrap();
         let scales = constant(&mut b, &[5, 1], 7);

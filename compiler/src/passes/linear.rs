@@ -143,18 +143,13 @@ pub(super) fn each_after(
         watch.check()?;
         let node = nodes[index].last().expect("one was put there").clone();
         let rewritten = node.inputs.iter().find_map(|id| {
-            let producer = *producers.get(id).filter(|_| uses.count(*id) == 1)?;
-            let before = nodes[producer].last()?.clone();
-            let NodeOp::Operation(operation) = &before.op else { return None };
-            linear_op(&mut operation.clone())?;
-            rewrite(graph, &before, &node).map(|new| (producer, before, new))
+            let found = Before::of(&nodes, &producers, uses, *id)?;
+            rewrite(graph, &found.node, &node).map(|new| (found, new))
         });
-        if let Some((producer, before, new)) = rewritten {
-            for old in [&before, &node] {
-                old.inputs.iter().for_each(|id| uses.remove(*id));
-            }
+        if let Some((found, new)) = rewritten {
+            let gone = found.places.iter().filter_map(|place| nodes[*place].pop()).chain([node]);
+            gone.for_each(|old| old.inputs.iter().for_each(|id| uses.remove(*id)));
             new.iter().flat_map(|node| &node.inputs).for_each(|id| uses.add(*id));
-            nodes[producer].pop();
             nodes[index] = new;
         }
         let outputs = nodes[index].last().map(|node| node.outputs.clone()).unwrap_or_default();
@@ -162,6 +157,40 @@ pub(super) fn each_after(
     }
     region.nodes = nodes.into_iter().flatten().collect();
     Ok(())
+}
+
+/// Such an operation before a node.
+struct Before {
+    /// The operation's node. It has what the node reads as its result.
+    node: Node,
+    /// Where it is, and where the view of its result is that the node reads, if it does.
+    places: Vec<usize>,
+}
+
+impl Before {
+    /// That of a tensor which nothing else reads. Of products a view is as good: their results have one order only.
+    fn of(
+        nodes: &[Vec<Node>],
+        producers: &HashMap<TensorId, usize>,
+        uses: &Uses,
+        id: TensorId,
+    ) -> Option<Before> {
+        let made = |id: TensorId| {
+            let place = *producers.get(&id).filter(|_| uses.count(id) == 1)?;
+            Some((place, nodes[place].last()?))
+        };
+        let (place, node) = made(id)?;
+        let (places, node, viewed) = match node.op {
+            NodeOp::View => {
+                let (before, source) = made(node.inputs[0])?;
+                (vec![place, before], source, true)
+            }
+            _ => (vec![place], node, false),
+        };
+        let NodeOp::Operation(operation) = &node.op else { return None };
+        let fits = !(linear_op(&mut operation.clone())?.is_convolution() && viewed);
+        fits.then(|| Before { node: Node { outputs: vec![id], ..node.clone() }, places })
+    }
 }
 
 /// The convolution with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.

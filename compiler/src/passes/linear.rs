@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use halite_ops::{
     Activation, DType, Operation,
+    block_matmul::BlockMatMul,
     elementwise::Elementwise,
     expression::{Expression, Function, Operand},
+    matmul::MatMul,
     norm::{Norm, NormKind},
+    quant_matmul::QuantMatMul,
     window::Layout,
 };
 use halite_sizes::Size;
@@ -71,35 +74,27 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             residual: None,
             activation: &mut c.activation,
         },
-        Operation::MatMul(product) if product.out.is_float() => LinearOp {
-            values: product.n,
-            behind: 0,
-            filters: None,
-            dtype: product.out,
-            bias: &mut product.bias,
-            residual: Some(&mut product.residual),
-            activation: &mut product.activation,
-        },
-        Operation::BlockMatMul(product) if product.gate.is_none() => LinearOp {
-            values: product.n.into(),
-            behind: 0,
-            filters: None,
-            dtype: DType::F32,
-            bias: &mut product.bias,
-            residual: Some(&mut product.residual),
-            activation: &mut product.activation,
-        },
-        Operation::QuantMatMul(product) => LinearOp {
-            values: product.n.into(),
-            behind: 0,
-            filters: None,
-            dtype: product.out,
-            bias: &mut product.bias,
-            residual: Some(&mut product.residual),
-            activation: &mut product.activation,
-        },
+        Operation::MatMul(MatMul { n, out, bias, residual, activation, .. }) if out.is_float() => {
+            product(*n, *out, [bias, residual], activation)
+        }
+        Operation::BlockMatMul(BlockMatMul { n, gate: None, bias, residual, activation, .. }) => {
+            product((*n).into(), DType::F32, [bias, residual], activation)
+        }
+        Operation::QuantMatMul(QuantMatMul { n, out, bias, residual, activation, .. }) => {
+            product((*n).into(), *out, [bias, residual], activation)
+        }
         _ => return None,
     })
+}
+
+/// A product of so many columns.
+fn product<'a>(
+    values: Size,
+    dtype: DType,
+    [bias, residual]: [&'a mut bool; 2],
+    activation: &'a mut Activation,
+) -> LinearOp<'a> {
+    LinearOp { bias, residual: Some(residual), activation, values, behind: 0, dtype, filters: None }
 }
 
 impl LinearOp<'_> {

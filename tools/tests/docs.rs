@@ -15,6 +15,8 @@ const OF_OTHERS: &[&str] = &[
     "tutorials/getting-started-c.md",
     "tutorials/python.md",
     "reference/c-packages.md",
+    "how-to/android.md",
+    "how-to/other-systems.md",
     "how-to/testing.md",
     "how-to/packages.md",
     "how-to/test-a-device.md",

@@ -116,6 +116,11 @@ impl Builder {
         self.numbers.get(&id).copied()
     }
 
+    /// The tensor that another repeats.
+    pub fn repeated_of(&self, id: TensorId) -> Option<TensorId> {
+        self.repeated.get(&id).copied()
+    }
+
     /// Whether sizes may be numbers that data decide.
     pub fn takes_data(&self) -> bool {
         self.trace.is_some()

@@ -208,7 +208,7 @@ def lists(path):
 
 
 def repeats(path):
-    """Each row as often as a number says, as exporters write `repeat_interleave`: a loop over lists of as many tensors as there are rows. And two parts of sizes
+    """Each row as often as a number says, as exporters write `repeat_interleave`: a loop over lists of as many tensors as there are rows; a convolution of that. And two parts of sizes
     that are inputs, the other way round."""
     m, value = Made(), helper.make_tensor_value_info
     floats, ints, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -217,6 +217,8 @@ def repeats(path):
     last = m("Squeeze", m("SequenceAt", m("SplitToSequence", "x", axis=1, keepdims=0), m.scalar(-1)))
     inner = Made("inner_", m.constants)
     size = inner("Concat", inner("SequenceAt", counts, "i"), m.ints(2), axis=0)
+    ones = inner("ConstantOfShape", inner("Shape", size), value=numpy_helper.from_array(np.array([1], np.int64)))
+    size = inner("Where", inner("Equal", size, inner("Mul", ones, m.scalar(-1))), ones, size)
     longer = inner("SequenceInsert", "list", inner("Expand", inner("SequenceAt", rows, "i"), size))
     go = inner("Identity", "go")
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(floats, [None, 2]))
@@ -226,9 +228,11 @@ def repeats(path):
     all = m("Loop", count, m.constant(np.array(True)), m("SequenceEmpty"), body=body)
     parts = m("SplitToSequence", "x", "parts", axis=0)
     m.nodes.append(helper.make_node("ConcatFromSequence", [all], ["repeated"], axis=0))
+    image = m("Unsqueeze", m("Transpose", "repeated", perm=[1, 0]), m.ints(0))
+    m.nodes.append(helper.make_node("Conv", [image, m.constant(np.ones((1, 2, 1), np.float32))], ["sums"], kernel_shape=[1]))
     m.nodes.append(helper.make_node("Concat", [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)], ["swapped"], axis=0))
     m.nodes.append(helper.make_node("Neg", [last], ["last"]))
-    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"])]
+    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"])]
     inputs = [value("x", floats, ["n", 2]), value("times", ints, ["n"]), value("parts", ints, [2])]
     save(m.nodes, "open_repeats", inputs, outputs, m.constants, path)
 

@@ -13,8 +13,14 @@ use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, TensorId};
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
 
+/// The length of a constant whose beginning is each line of places that is no longer: nothing is computed for these.
+const MOST_LINE: u64 = 1 << 13;
+
 /// Most tensors that are looked at for where sizes come from.
 const MOST_STEPS: usize = 64;
+
+/// Most nodes that are looked at for what computes a tensor.
+const MOST_BACK: usize = 1 << 12;
 
 /// What a size is that no bound is known of, in the example.
 const EXAMPLE: i64 = 100;
@@ -255,8 +261,9 @@ impl Builder {
     }
 
     /// The tensors whose elements, one behind the other, are those of a tensor.
-    fn parts_of(&self, id: TensorId) -> Option<Vec<TensorId>> {
-        let mut nodes = self.open.iter().rev().flat_map(|region| region.nodes.iter().rev());
+    pub(super) fn parts_of(&self, id: TensorId) -> Option<Vec<TensorId>> {
+        let nodes = self.open.iter().rev().flat_map(|region| region.nodes.iter().rev());
+        let mut nodes = nodes.take(MOST_BACK);
         let node = nodes.find(|node| node.outputs.contains(&id))?;
         match &node.op {
             NodeOp::View if self.element(node.inputs[0]) == self.element(id) => Some(node.inputs.clone()),

@@ -343,6 +343,15 @@ impl Builder {
         if count.is_constant() {
             return self.places(element, &[count.value()]);
         }
+        if count.is_at_most(MOST_LINE) {
+            let line = match self.line {
+                Some(line) => line,
+                None => self.places(DType::I64, &[MOST_LINE])?,
+            };
+            self.line = Some(line);
+            let places = self.first(line, count)?;
+            return self.cast(places, element);
+        }
         let one = self.float(DType::I32, 1.0)?;
         let ones = self.expand_to(one, &[count])?;
         let places = self.cumulative_sum(ones, 0, true, false)?;
@@ -390,5 +399,27 @@ impl Builder {
     /// Whether nodes go to the body of the function, and not to a region inside of it.
     fn is_in_body(&self) -> bool {
         self.open.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_open_lines_are_the_beginning_of_one_constant() {
+        let trace = Trace::new();
+        let _entered = trace.enter();
+        let mut b = Builder::new();
+        let [few, more] = [5, 60].map(|count| trace.symbol("count", count, 2, 1 << 20));
+        let lines = [few, more].map(|count| b.line_of_places(DType::I64, count).unwrap());
+        let node = |id| b.open[0].nodes.iter().find(|node: &&Node| node.outputs.contains(&id)).unwrap();
+        assert_eq!(node(lines[0]).inputs, node(lines[1]).inputs);
+        assert!(b.tensor(node(lines[0]).inputs[0]).constant.is_some());
+        assert_eq!(b.open[0].nodes.len(), 2);
+        // What is longer is computed.
+        let many = trace.symbol("many", MOST_LINE + 1, 2, 1 << 20);
+        b.line_of_places(DType::I64, many).unwrap();
+        assert!(b.open[0].nodes.len() > 3);
     }
 }

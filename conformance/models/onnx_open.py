@@ -208,7 +208,7 @@ def lists(path):
 
 
 def repeats(path):
-    """Each row as often as a number says, as exporters write `repeat_interleave`: a loop over lists of as many tensors as there are rows; a convolution of that. And two parts of sizes
+    """Each row as often as a number says, as exporters write `repeat_interleave`: a loop over lists of as many tensors as there are rows; a convolution and regions of that. And two parts of sizes
     that are inputs, the other way round."""
     m, value = Made(), helper.make_tensor_value_info
     floats, ints, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -228,11 +228,16 @@ def repeats(path):
     all = m("Loop", count, m.constant(np.array(True)), m("SequenceEmpty"), body=body)
     parts = m("SplitToSequence", "x", "parts", axis=0)
     m.nodes.append(helper.make_node("ConcatFromSequence", [all], ["repeated"], axis=0))
+    corner = m("Mul", "repeated", m.constant(np.float32(0)))
+    boxes = m("Concat", corner, m("Add", corner, m.constant(np.float32(4))), axis=1)
+    ramp = m.constant(np.tile(np.arange(8, dtype=np.float32), (1, 1, 8, 1)))
+    first = m("ConstantOfShape", m("Shape", "repeated", start=0, end=1), value=numpy_helper.from_array(np.array([0], np.int64)))
+    m.nodes.append(helper.make_node("RoiAlign", [ramp, boxes, first], ["regions"], output_height=2, output_width=2, sampling_ratio=2))
     image = m("Unsqueeze", m("Transpose", "repeated", perm=[1, 0]), m.ints(0))
     m.nodes.append(helper.make_node("Conv", [image, m.constant(np.ones((1, 2, 1), np.float32))], ["sums"], kernel_shape=[1]))
     m.nodes.append(helper.make_node("Concat", [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)], ["swapped"], axis=0))
     m.nodes.append(helper.make_node("Neg", [last], ["last"]))
-    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"])]
+    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"]), value("regions", floats, ["all", 1, 2, 2])]
     inputs = [value("x", floats, ["n", 2]), value("times", ints, ["n"]), value("parts", ints, [2])]
     save(m.nodes, "open_repeats", inputs, outputs, m.constants, path)
 

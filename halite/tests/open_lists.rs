@@ -30,7 +30,10 @@ fn check(session: &Session, rows: usize) {
     let swapped: Vec<f32> = (front as usize..rows).chain(0..front as usize).flat_map(row).collect();
     let last: Vec<f32> = (0..rows).map(|i| -row(i)[1]).collect();
     let sums: Vec<f32> = repeated.chunks(2).map(|row| row[0] + row[1]).collect();
-    for (name, wanted) in [("repeated", repeated), ("swapped", swapped), ("last", last), ("sums", sums)] {
+    let regions = [0.5, 2.5, 0.5, 2.5].repeat(sums.len());
+    for (name, wanted) in
+        [("regions", regions), ("repeated", repeated), ("swapped", swapped), ("last", last), ("sums", sums)]
+    {
         let found = out[name].to_vec::<f32>().unwrap();
         assert!(near(&found, &wanted), "{name} of {rows}: {found:?} {wanted:?}");
     }

@@ -88,12 +88,13 @@ impl Pad {
     pub fn start(&self, extent: &Extent) -> Size {
         // What is left of what lies in front, counted backwards.
         let cycle = |length: Size| {
-            let (length, before) = (length.max(1), extent.before.exact_signed());
-            if before <= 0 {
-                Size::from(-before) % length
-            } else {
-                Size::from(before).div_ceil(length) * length - Size::from(before)
+            let (length, before) = (length.max(1), extent.before);
+            if before.most() <= 0 {
+                return -before % length;
             }
+            // What may be either is fixed.
+            let before = if before.least() < 0 { before.exact_signed().into() } else { before };
+            if before < 0 { -before % length } else { before.div_ceil(length) * length - before }
         };
         match self.border {
             Border::Constant | Border::Edge => extent.before,

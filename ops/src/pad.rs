@@ -230,6 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn borders_that_sizes_decide_fix_nothing() {
+        let trace = halite_sizes::Trace::new();
+        let _entered = trace.enter();
+        let n = trace.symbol("n", 7, 2, 100);
+        for (border, wanted) in [(Border::Reflect, 11), (Border::Wrap, 6), (Border::Edge, 1)] {
+            let plain = Pad::new(&[7], &[1], &[0], DType::F32);
+            let op = Pad { border, input: vec![n], before: vec![n % 3], ..plain };
+            assert_eq!(op.start(&op.extents()[0]).signed_value(), wanted, "{border:?}");
+        }
+        assert!(trace.region().fixed().is_empty());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         assert!(Pad::new(&[3], &[-2], &[-2], DType::F32).check().is_err());
         let nothing = Pad { border: Border::Edge, ..Pad::new(&[0], &[1], &[0], DType::F32) };

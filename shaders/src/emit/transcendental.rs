@@ -280,9 +280,13 @@ impl Lanes {
         let high = self.mul(high, up);
         let low = self.sub(k, high);
         let mut r = x;
-        for (part, of) in
-            [(1.570_312_5, high), (1.570_312_5, low), (4.837_513e-4, high), (4.837_513e-4, low), (7.549_79e-8, k)]
-        {
+        for (part, of) in [
+            (1.570_312_5, high),
+            (1.570_312_5, low),
+            (4.837_513e-4, high),
+            (4.837_513e-4, low),
+            (7.549_79e-8, k),
+        ] {
             let part = self.f(part);
             let product = self.mul(of, part);
             r = self.sub(r, product);

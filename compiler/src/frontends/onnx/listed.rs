@@ -250,15 +250,7 @@ impl Listed {
     /// All tensors joined along an axis, in which alone they differ; along a new one, in none.
     pub(super) fn joined(&self, b: &mut Builder, axis: usize, is_new: bool) -> Result<TensorId> {
         if let Some(rows) = self.rows {
-            let mut order: Vec<usize> = (1..b.rank(rows)).collect();
-            order.insert(axis, 0);
-            let moved = b.transpose(rows, &order)?;
-            let mut sizes = b.sizes(moved).to_vec();
-            if !is_new {
-                let count = sizes.remove(axis);
-                sizes[axis] *= count;
-            }
-            return b.reshape_to(moved, &sizes);
+            return rows_joined(b, rows, axis, is_new);
         }
         if is_new {
             let one = b.values(DType::I64, &[], &Values::Int(vec![1]))?;
@@ -339,6 +331,19 @@ impl Listed {
             p.call(Function::Add, &[at, x[0]])
         })
     }
+}
+
+/// The tensors along the first axis of one, joined along another.
+fn rows_joined(b: &mut Builder, rows: TensorId, axis: usize, is_new: bool) -> Result<TensorId> {
+    let mut order: Vec<usize> = (1..b.rank(rows)).collect();
+    order.insert(axis, 0);
+    let moved = b.transpose(rows, &order)?;
+    let mut sizes = b.sizes(moved).to_vec();
+    if !is_new {
+        let count = sizes.remove(axis);
+        sizes[axis] *= count;
+    }
+    b.reshape_to(moved, &sizes)
 }
 
 /// Has a call fail where lengths that are computed are negative or do not add up to a number of places.

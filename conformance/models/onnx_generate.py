@@ -141,7 +141,7 @@ def of_halite(session, loop):
 
 
 def fixed_ratio(path, loop, session, past, rounds=60):
-    """What a token takes behind so many in the session, and in one of that size alone: the least of alternated calls."""
+    """What a token takes behind so many in the session, and in one of that size alone, by the clock and of the processor: the least of alternated calls."""
     import halite
 
     loop.mask = np.ones((loop.batch, past + 1), np.int64)
@@ -159,10 +159,10 @@ def fixed_ratio(path, loop, session, past, rounds=60):
     times = {id(session): [], id(fixed): []}
     for _ in range(rounds):
         for one in (session, fixed):
-            start = time.perf_counter()
+            start = time.perf_counter(), time.process_time()
             one.run(given)[loop.logits]
-            times[id(one)].append(time.perf_counter() - start)
-    return min(times[id(session)]), min(times[id(fixed)])
+            times[id(one)].append((time.perf_counter() - start[0], time.process_time() - start[1]))
+    return [min(own) for one in (session, fixed) for own in zip(*times[id(one)])]
 
 
 def loop_of(path, args):
@@ -219,8 +219,8 @@ def check(path, args):
     made = [place + 1 for place, count in enumerate(counts) if count > (counts[place - 1] if place else 0)]
     ratios = {}
     for past in args.fixed:
-        ours, alone = fixed_ratio(path, loop, session, past)
-        ratios[past] = [round(ours * 1e3, 3), round(alone * 1e3, 3), round(ours / alone, 3)]
+        ours, ours_work, alone, alone_work = fixed_ratio(path, loop, session, past)
+        ratios[past] = [round(ours * 1e3, 3), round(alone * 1e3, 3), round(ours / alone, 3), round(ours_work / max(alone_work, 1e-9), 3)]
     return {
         "equal": f"{equal} of {total}", "apart": apart, "versions": counts[-1], "made_at": made, "median_ms": round(median * 1e3, 3),
         "onnxruntime_ms": round(statistics.median(reference_times[1:]) * 1e3, 3), "slow": slow[:16], "slow_calls": len(slow),

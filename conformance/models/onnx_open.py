@@ -1,7 +1,8 @@
 """Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
-scales a picture by a float of its size, as detectors do; and `open_lists.onnx`, loops and lists whose lengths data decide. Usage: onnx_open.py halite/tests/data"""
+scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; and `open_repeats.onnx`, rows that are
+repeated in a loop over lists of open lengths. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -206,6 +207,41 @@ def lists(path):
     save(m.nodes, "open_lists", [value("x", floats, ["rows", 2])], outputs, m.constants, path)
 
 
+def repeats(path):
+    """Each row as often as a number says, as exporters write `repeat_interleave`: a loop over lists of as many tensors as there are rows; a convolution and regions of that. And two parts of sizes
+    that are inputs, the other way round."""
+    m, value = Made(), helper.make_tensor_value_info
+    floats, ints, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    rows = m("SplitToSequence", "x", m.scalar(1), axis=0)
+    counts = m("SplitToSequence", "times", m.scalar(1), axis=0)
+    last = m("Squeeze", m("SequenceAt", m("SplitToSequence", "x", axis=1, keepdims=0), m.scalar(-1)))
+    inner = Made("inner_", m.constants)
+    size = inner("Concat", inner("SequenceAt", counts, "i"), m.ints(2), axis=0)
+    ones = inner("ConstantOfShape", inner("Shape", size), value=numpy_helper.from_array(np.array([1], np.int64)))
+    size = inner("Where", inner("Equal", size, inner("Mul", ones, m.scalar(-1))), ones, size)
+    longer = inner("SequenceInsert", "list", inner("Expand", inner("SequenceAt", rows, "i"), size))
+    go = inner("Identity", "go")
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(floats, [None, 2]))
+    body = helper.make_graph(inner.nodes, "inner", [value("i", ints, []), value("go", truth, []), helper.make_value_info("list", kind)],
+                             [value(go, truth, []), helper.make_value_info(longer, kind)])
+    count = m("Squeeze", m("Shape", "times"))
+    all = m("Loop", count, m.constant(np.array(True)), m("SequenceEmpty"), body=body)
+    parts = m("SplitToSequence", "x", "parts", axis=0)
+    m.nodes.append(helper.make_node("ConcatFromSequence", [all], ["repeated"], axis=0))
+    corner = m("Mul", "repeated", m.constant(np.float32(0)))
+    boxes = m("Concat", corner, m("Add", corner, m.constant(np.float32(4))), axis=1)
+    ramp = m.constant(np.tile(np.arange(8, dtype=np.float32), (1, 1, 8, 1)))
+    first = m("ConstantOfShape", m("Shape", "repeated", start=0, end=1), value=numpy_helper.from_array(np.array([0], np.int64)))
+    m.nodes.append(helper.make_node("RoiAlign", [ramp, boxes, first], ["regions"], output_height=2, output_width=2, sampling_ratio=2))
+    image = m("Unsqueeze", m("Transpose", "repeated", perm=[1, 0]), m.ints(0))
+    m.nodes.append(helper.make_node("Conv", [image, m.constant(np.ones((1, 2, 1), np.float32))], ["sums"], kernel_shape=[1]))
+    m.nodes.append(helper.make_node("Concat", [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)], ["swapped"], axis=0))
+    m.nodes.append(helper.make_node("Neg", [last], ["last"]))
+    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"]), value("regions", floats, ["all", 1, 2, 2])]
+    inputs = [value("x", floats, ["n", 2]), value("times", ints, ["n"]), value("parts", ints, [2])]
+    save(m.nodes, "open_repeats", inputs, outputs, m.constants, path)
+
+
 def values(path):
     """What needs numbers that sizes or data decide: scales that are quotients of sizes, no rows of an open width, a size without what is found, labels, parts of computed sizes, and
     what has to be 1 or 4 by data alone."""
@@ -256,6 +292,7 @@ def values(path):
 picture(f"{sys.argv[1]}/open_picture.onnx")
 values(f"{sys.argv[1]}/open_values.onnx")
 lists(f"{sys.argv[1]}/open_lists.onnx")
+repeats(f"{sys.argv[1]}/open_repeats.onnx")
 encoder(f"{sys.argv[1]}/open_encoder.onnx")
 biased(f"{sys.argv[1]}/open_biased.onnx")
 decoder(f"{sys.argv[1]}/open_decoder.onnx")

@@ -205,6 +205,29 @@ fn a_wait_that_ends_early_can_be_had_again() {
 }
 
 #[test]
+fn sines_of_phases_that_add_up_are_exact() {
+    let Some(device) = device() else { return };
+    let model = |op: &str| {
+        onnx::model(&[
+            onnx::node(op, &["x"], &["y"]),
+            onnx::value(11, "x", &["n"]),
+            onnx::value(12, "y", &["n"]),
+        ])
+    };
+    // As sources of speech have them, of ten seconds at 3,000 periods a second and longer.
+    let phases: Vec<f32> =
+        (0..4096).map(|i| (i as f32 - 2048.0) * 1234.567).chain([0.0, 1.0, 131_072.8, -205_887.4]).collect();
+    for (op, of) in [("Sin", f64::sin as fn(f64) -> f64), ("Cos", f64::cos)] {
+        let session = builder(&device).model(model(op)).build().unwrap();
+        let out = session.run(Tensor::from_slice(&phases, phases.len()).unwrap()).unwrap();
+        for (found, phase) in out["y"].to_vec::<f32>().unwrap().iter().zip(&phases) {
+            let wanted = of(f64::from(*phase));
+            assert!((f64::from(*found) - wanted).abs() < 5e-7, "{op} of {phase}: {found} for {wanted}");
+        }
+    }
+}
+
+#[test]
 fn types_go_between_threads() {
     fn both<T: Send + Sync>() {}
     fn send<T: Send>() {}

@@ -88,12 +88,13 @@ impl Pad {
     pub fn start(&self, extent: &Extent) -> Size {
         // What is left of what lies in front, counted backwards.
         let cycle = |length: Size| {
-            let (length, before) = (length.max(1), extent.before.exact_signed());
-            if before <= 0 {
-                Size::from(-before) % length
-            } else {
-                Size::from(before).div_ceil(length) * length - Size::from(before)
+            let (length, before) = (length.max(1), extent.before);
+            if before.most() <= 0 {
+                return -before % length;
             }
+            // What may be either is fixed.
+            let before = if before.least() < 0 { before.exact_signed().into() } else { before };
+            if before < 0 { -before % length } else { before.div_ceil(length) * length - before }
         };
         match self.border {
             Border::Constant | Border::Edge => extent.before,
@@ -226,6 +227,19 @@ mod tests {
         assert_eq!(padded(Border::Reflect, 3, 3), [2.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0, 2.0]);
         assert_eq!(padded(Border::Wrap, 1, 4), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]);
         assert_eq!(padded(Border::Constant, -1, 1), [2.0, 3.0, 9.0]);
+    }
+
+    #[test]
+    fn borders_that_sizes_decide_fix_nothing() {
+        let trace = halite_sizes::Trace::new();
+        let _entered = trace.enter();
+        let n = trace.symbol("n", 7, 2, 100);
+        for (border, wanted) in [(Border::Reflect, 11), (Border::Wrap, 6), (Border::Edge, 1)] {
+            let plain = Pad::new(&[7], &[1], &[0], DType::F32);
+            let op = Pad { border, input: vec![n], before: vec![n % 3], ..plain };
+            assert_eq!(op.start(&op.extents()[0]).signed_value(), wanted, "{border:?}");
+        }
+        assert!(trace.region().fixed().is_empty());
     }
 
     #[test]

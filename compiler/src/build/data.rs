@@ -13,8 +13,14 @@ use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, TensorId};
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
 
+/// The length of a constant whose beginning is each line of places that is no longer: nothing is computed for these.
+const MOST_LINE: u64 = 1 << 13;
+
 /// Most tensors that are looked at for where sizes come from.
 const MOST_STEPS: usize = 64;
+
+/// Most nodes that are looked at for what computes a tensor.
+const MOST_BACK: usize = 1 << 12;
 
 /// What a size is that no bound is known of, in the example.
 const EXAMPLE: i64 = 100;
@@ -114,6 +120,11 @@ impl Builder {
             return Some(*known);
         }
         self.numbers.get(&id).copied()
+    }
+
+    /// The tensor that another repeats.
+    pub fn repeated_of(&self, id: TensorId) -> Option<TensorId> {
+        self.repeated.get(&id).copied()
     }
 
     /// Whether sizes may be numbers that data decide.
@@ -250,8 +261,9 @@ impl Builder {
     }
 
     /// The tensors whose elements, one behind the other, are those of a tensor.
-    fn parts_of(&self, id: TensorId) -> Option<Vec<TensorId>> {
-        let mut nodes = self.open.iter().rev().flat_map(|region| region.nodes.iter().rev());
+    pub(super) fn parts_of(&self, id: TensorId) -> Option<Vec<TensorId>> {
+        let nodes = self.open.iter().rev().flat_map(|region| region.nodes.iter().rev());
+        let mut nodes = nodes.take(MOST_BACK);
         let node = nodes.find(|node| node.outputs.contains(&id))?;
         match &node.op {
             NodeOp::View if self.element(node.inputs[0]) == self.element(id) => Some(node.inputs.clone()),
@@ -331,6 +343,15 @@ impl Builder {
         if count.is_constant() {
             return self.places(element, &[count.value()]);
         }
+        if count.is_at_most(MOST_LINE) {
+            let line = match self.line {
+                Some(line) => line,
+                None => self.places(DType::I64, &[MOST_LINE])?,
+            };
+            self.line = Some(line);
+            let places = self.first(line, count)?;
+            return self.cast(places, element);
+        }
         let one = self.float(DType::I32, 1.0)?;
         let ones = self.expand_to(one, &[count])?;
         let places = self.cumulative_sum(ones, 0, true, false)?;
@@ -378,5 +399,27 @@ impl Builder {
     /// Whether nodes go to the body of the function, and not to a region inside of it.
     fn is_in_body(&self) -> bool {
         self.open.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_open_lines_are_the_beginning_of_one_constant() {
+        let trace = Trace::new();
+        let _entered = trace.enter();
+        let mut b = Builder::new();
+        let [few, more] = [5, 60].map(|count| trace.symbol("count", count, 2, 1 << 20));
+        let lines = [few, more].map(|count| b.line_of_places(DType::I64, count).unwrap());
+        let node = |id| b.open[0].nodes.iter().find(|node: &&Node| node.outputs.contains(&id)).unwrap();
+        assert_eq!(node(lines[0]).inputs, node(lines[1]).inputs);
+        assert!(b.tensor(node(lines[0]).inputs[0]).constant.is_some());
+        assert_eq!(b.open[0].nodes.len(), 2);
+        // What is longer is computed.
+        let many = trace.symbol("many", MOST_LINE + 1, 2, 1 << 20);
+        b.line_of_places(DType::I64, many).unwrap();
+        assert!(b.open[0].nodes.len() > 3);
     }
 }

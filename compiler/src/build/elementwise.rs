@@ -8,10 +8,13 @@ use halite_ops::{
 use halite_sizes::Size;
 
 use super::{Builder, Result};
-use crate::graph::{ElementType, TensorId};
+use crate::graph::{ElementType, Graph, TensorId};
 
 /// What makes a program's result of its inputs and tables.
 type Compute<'a> = dyn FnMut(&mut Expression, &[Operand], &[Operand]) -> Operand + 'a;
+
+/// Most elements of a line that is computed part by part.
+const MOST_PARTED: u64 = 16;
 
 impl Builder {
     /// Dimensions of what tensors are broadcast to (NumPy's rule), as numbers to which the graph is fixed.
@@ -81,11 +84,75 @@ impl Builder {
         let table_operands: Vec<Operand> = (0..tables.len()).map(Operand::Table).collect();
         let value = compute(&mut program, &operands, &table_operands);
         program.store(value, element.storage());
-        let shapes = |ids: &[TensorId]| -> Vec<(DType, Vec<Size>)> {
-            ids.iter().map(|id| (self.element(*id).storage(), self.sizes(*id).to_vec())).collect()
-        };
-        let operation = Elementwise::new(shapes(ids), program).with_tables(shapes(tables));
+        if tables.is_empty()
+            && let Some(parts) = self.by_parts(ids, &dims)?
+        {
+            let mut made = Vec::new();
+            for ids in parts {
+                let (operation, dims) = (
+                    Elementwise::new(shapes(&self.graph, &ids), program.clone()),
+                    self.broadcast_sizes(&ids)?,
+                );
+                made.push(self.kernel1(Operation::Elementwise(operation), &ids, element, &dims)?);
+            }
+            return self.concat(&made, 0);
+        }
+        let operation =
+            Elementwise::new(shapes(&self.graph, ids), program).with_tables(shapes(&self.graph, tables));
         self.kernel1(Operation::Elementwise(operation), &[ids, tables].concat(), element, &dims)
+    }
+
+    /// What an operation on short lines of integers is given for each part of one that was joined of known and computed numbers, as shapes are: so
+    /// what is known of them stays known. `None` where nothing would be gained.
+    fn by_parts(&mut self, ids: &[TensorId], dims: &[Size]) -> Result<Option<Vec<Vec<TensorId>>>> {
+        let [length] = dims else { return Ok(None) };
+        let is_short = length.is_constant() && (2..=MOST_PARTED).contains(&length.value());
+        if !is_short || !self.takes_data() || ids.iter().any(|id| self.element(*id).is_float()) {
+            return Ok(None);
+        }
+        let joined = |id: &TensorId| {
+            let parts =
+                self.parts_of(*id).filter(|parts| self.size_values(*id).is_none() && parts.len() > 1)?;
+            let is_line = |part: &TensorId| self.rank(*part) == 1 && self.tensor(*part).count().is_constant();
+            let is_known = |part: &TensorId| self.size_values(*part).is_some();
+            (parts.iter().all(is_line) && parts.iter().any(is_known)).then_some(parts)
+        };
+        let Some(lead) = ids.iter().find_map(joined) else { return Ok(None) };
+        let (mut made, mut start) = (Vec::new(), 0);
+        for part in lead {
+            let count = self.tensor(part).elements();
+            let mut own = Vec::new();
+            for id in ids {
+                let Some(piece) = self.piece(*id, start, count)? else { return Ok(None) };
+                own.push(piece);
+            }
+            made.push(own);
+            start += count;
+        }
+        Ok(Some(made))
+    }
+
+    /// Elements of a line, or the only one for all, as a tensor that is there or known.
+    fn piece(&mut self, id: TensorId, start: u64, count: u64) -> Result<Option<TensorId>> {
+        if self.tensor(id).count() == 1 {
+            return Ok(Some(id));
+        }
+        if let Some(values) = self.size_values(id) {
+            let own = values.get(start as usize..(start + count) as usize).map(<[Size]>::to_vec);
+            return own.map(|own| self.computed(self.element(id), &[count], own)).transpose();
+        }
+        let mut at = 0;
+        for part in self.parts_of(id).unwrap_or_default() {
+            let own = self.tensor(part).count();
+            if !own.is_constant() || at > start {
+                return Ok(None);
+            }
+            if (at, own.value()) == (start, count) && self.rank(part) == 1 {
+                return Ok(Some(part));
+            }
+            at += own.value();
+        }
+        Ok(None)
     }
 
     /// Tensors that are broadcast, with dimensions repeated that may have one element by what data decide.
@@ -160,6 +227,12 @@ impl Builder {
     pub fn as_f32(&mut self, tensor: TensorId) -> Result<TensorId> {
         self.cast(tensor, DType::F32)
     }
+}
+
+/// Types and sizes of tensors.
+fn shapes(graph: &Graph, ids: &[TensorId]) -> Vec<(DType, Vec<Size>)> {
+    let of = |id: &TensorId| (graph.tensor(*id).element.storage(), graph.tensor(*id).sizes().to_vec());
+    ids.iter().map(of).collect()
 }
 
 /// What two sizes are broadcast to, one of which data decide: they are equal, or one of them is 1, which is promised.

@@ -84,10 +84,8 @@ const FOLD_WORK: u64 = 1 << 26;
 
 /// Most arithmetic operations of what is as small as the arithmetic of shapes.
 const SMALL_FLOPS: f64 = 4096.0;
-
 /// Most arithmetic operations of what is computed so: a fraction of a second, as the host computes one number at a time.
 const MOST_FOLD_FLOPS: f64 = (1 << 24) as f64;
-
 /// Inputs of an operation that count with it; each further one is counted for itself.
 const FEW_INPUTS: u64 = 8;
 /// Most elements that a result may have: more cannot be the size of anything that runs.
@@ -117,6 +115,8 @@ pub struct Builder {
     places_of: HashMap<TensorId, TensorId>,
     /// What tensors repeat that were expanded.
     repeated: HashMap<TensorId, TensorId>,
+    /// A line of places that is a constant.
+    line: Option<TensorId>,
     /// Single numbers that were read in the body, as sizes.
     numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].

@@ -27,18 +27,14 @@ impl Builder {
         value: f64,
     ) -> Result<TensorId> {
         let borders: Vec<[Size; 2]> = borders.iter().map(|(a, z)| [(*a).into(), (*z).into()]).collect();
-        self.bordered(tensor, &borders, border, value)
+        self.pad_open(tensor, &borders, border, value)
     }
 
-    /// The same with borders of one value, whose sizes may be open.
+    /// The same with borders whose sizes may be open.
     ///
     /// # Errors
     /// As [`Builder::pad`].
-    pub fn pad_open(&mut self, tensor: TensorId, borders: &[[Size; 2]], value: f64) -> Result<TensorId> {
-        self.bordered(tensor, borders, Border::Constant, value)
-    }
-
-    fn bordered(
+    pub fn pad_open(
         &mut self,
         tensor: TensorId,
         borders: &[[Size; 2]],

@@ -215,6 +215,24 @@ impl Builder {
         self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
     }
 
+    /// A tensor with another expression for a size that data decide, which is promised to be that.
+    ///
+    /// # Errors
+    /// It cannot be that.
+    pub fn with_size(&mut self, id: TensorId, axis: usize, size: impl Into<Size>) -> Result<TensorId> {
+        let (mut sizes, size) = (self.sizes(id).to_vec(), size.into());
+        if !sizes.get(axis).is_some_and(|own| own.is_data()) {
+            return Ok(id);
+        }
+        if !sizes[axis].agrees(size) {
+            return Err(
+                self.invalid(format!("dimension {axis} of {} has to be {size}", self.describe(&[id])))
+            );
+        }
+        sizes[axis] = size;
+        self.view(id, self.element(id), &sizes)
+    }
+
     /// Tensors whose sizes agree but for those along an axis, with the same sizes: numbers, where any has them, in place of what data
     /// decide and is promised to be them.
     fn of_one_size(&mut self, tensors: &[TensorId], axis: usize, dims: &mut [Size]) -> Result<Vec<TensorId>> {

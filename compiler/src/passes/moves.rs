@@ -98,10 +98,18 @@ fn joined(chain: &Chain<'_>, node: &Node) -> Option<(NodeOp, TensorId)> {
 
 /// What is seen in the source of the copy that makes a tensor, and elements of that source.
 fn before(chain: &Chain<'_>, seen: &Strided, last: &StridedCopy) -> Option<(Strided, Size)> {
-    let Node { op: NodeOp::Operation(Operation::StridedCopy(copy)), inputs, .. } =
-        chain.producer(seen.tensor)?
-    else {
-        return None;
+    let node = chain.producer(seen.tensor)?;
+    let (copy, inputs) = match &node.op {
+        NodeOp::Operation(Operation::StridedCopy(copy)) => (copy, &node.inputs),
+        // Of fixed sizes parts of results are parts of memory (`plan/parts.rs`).
+        NodeOp::Operation(Operation::Concat(concat)) if chain.graph.open.is_some() => {
+            let mut next = seen.through_joined(concat, &node.inputs)?;
+            next.tensor = chain.behind_views(next.tensor);
+            let tensor = chain.graph.tensor(next.tensor);
+            let same = concat.dtype == last.dtype && tensor.element.storage() == last.dtype;
+            return same.then(|| (next, tensor.count()));
+        }
+        _ => return None,
     };
     if copy.dtype != last.dtype {
         return None;

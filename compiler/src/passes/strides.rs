@@ -1,6 +1,6 @@
 //! Tensors that are seen in another order of their elements: what a chain of views and strided copies reads.
 
-use halite_ops::copy::StridedCopy;
+use halite_ops::{concat::Concat, copy::StridedCopy};
 use halite_sizes::Size;
 
 use crate::graph::TensorId;
@@ -99,6 +99,43 @@ impl Strided {
         let (size, stride) = (self.sizes[dim], self.strides[dim]);
         self.sizes.splice(dim..=dim, [size / inner, inner]);
         self.strides.splice(dim..=dim, [stride * inner, stride]);
+    }
+
+    /// The same elements in the one part of a concatenation that they all lie in, and which of its inputs that is. `None` where there is none,
+    /// or open sizes say where.
+    pub(super) fn through_joined(&self, concat: &Concat, inputs: &[TensorId]) -> Option<Strided> {
+        let number = |size: Size| size.is_constant().then(|| size.signed_value());
+        let (length, offset) = (number(concat.total() * concat.inner)?, number(self.offset)?);
+        if length == 0 {
+            return None;
+        }
+        let (row, at) = (offset.div_euclid(length), offset.rem_euclid(length));
+        // The first and the last place in a row that is reached, and how far places of a row are apart.
+        let (mut least, mut most) = (at, at);
+        let mut strides = Vec::with_capacity(self.strides.len());
+        for (size, stride) in self.sizes.iter().zip(&self.strides) {
+            let stride = number(*stride)?;
+            strides.push(stride);
+            if stride % length != 0 {
+                let reach = (number(*size)? - 1).checked_mul(stride)?;
+                (least, most) = (least + reach.min(0), most + reach.max(0));
+            }
+        }
+        let mut start = 0;
+        for (size, input) in concat.sizes.iter().zip(inputs) {
+            let own = number(*size * concat.inner)?;
+            if (start..start + own).contains(&least) && most < start + own {
+                let within = |stride: i64| if stride % length == 0 { stride / length * own } else { stride };
+                return Some(Strided {
+                    tensor: *input,
+                    offset: (row * own + at - start).into(),
+                    sizes: self.sizes.clone(),
+                    strides: strides.into_iter().map(|stride| within(stride).into()).collect(),
+                });
+            }
+            start += own;
+        }
+        None
     }
 
     /// The copy that makes a dense tensor of it, whose source has so many elements.
@@ -203,6 +240,43 @@ mod tests {
             through = through.through(copy, TensorId(0))?;
         }
         Some((read(&made, seen), read(&Values::Float(start), &through)))
+    }
+
+    #[test]
+    fn elements_are_found_in_the_part_of_what_was_joined() {
+        // Rows of 2 x 3, 1 x 3 and 4 x 3.
+        let concat = Concat::new(5, &[2, 1, 4], 3, DType::F32);
+        let all: Vec<Values> = [2, 1, 4]
+            .iter()
+            .scan(0.0, |start, rows| {
+                *start += 1000.0;
+                Some(Values::Float((0..5 * rows * 3).map(|i| *start + f64::from(i)).collect()))
+            })
+            .collect();
+        let made = Operation::Concat(concat.clone()).reference(&all).swap_remove(0);
+        let ids = [TensorId(0), TensorId(1), TensorId(2)];
+        let numbers = |all: &[i64]| -> Vec<Size> { all.iter().map(|x| Size::from(*x)).collect() };
+        for (offset, sizes, strides, part) in [
+            (21 + 6, &[2, 3][..], &[42, 1][..], Some(1)),
+            (9 + 2, &[5, 4, 2], &[21, 3, -1], Some(2)),
+            (0, &[5, 6], &[21, 1], Some(0)),
+            (4, &[3], &[21], Some(0)),
+            (0, &[5, 7], &[21, 1], None),
+            (8, &[2], &[1], None),
+            (6, &[2], &[-1], None),
+        ] {
+            let sizes = numbers(sizes);
+            let seen =
+                Strided { tensor: TensorId(9), offset: offset.into(), sizes, strides: numbers(strides) };
+            let found = seen.through_joined(&concat, &ids);
+            assert_eq!(found.as_ref().map(|found| found.tensor.index()), part, "{offset} {strides:?}");
+            let Some(found) = found else { continue };
+            let read = |from: &Values, strided: &Strided| {
+                let copy = strided.copy(from.len().into(), DType::F32);
+                Operation::StridedCopy(copy).reference(std::slice::from_ref(from))[0].floats()
+            };
+            assert_eq!(read(&all[found.tensor.index()], &found), read(&made, &seen));
+        }
     }
 
     #[test]

@@ -127,9 +127,10 @@ fn one(node: &Node, x: Bound) -> Bound {
         Function::Ceil | Function::Floor | Function::Round => {
             Bound::of(x.most + 1.0, if error > 0.0 { 1.0 + error } else { 0.0 }, 0.0)
         }
-        // Beyond 10,000 the reduction loses a bit with each doubling.
+        // What the reduction of larger ones loses may be all of it.
         Function::Cos | Function::Sin => {
-            Bound::of(1.0, (error + 2.0 * ULP + x.most * ULP / 1024.0).min(2.0), 2.0)
+            let lost = if x.most > 3e6 { 2.0 } else { 0.0 };
+            Bound::of(1.0, (error + 3.0 * ULP + lost).min(2.0), 2.0)
         }
         Function::Cosh | Function::Sinh => {
             Bound::of(x.most.cosh(), 0.0, 16.0 + 2.0 * x.most.min(104.0) + 2.0 * error / ULP)

@@ -232,23 +232,18 @@ impl Lanes {
         self.fselect(is_one, one, value)
     }
 
-    /// `sin(x + quarters * pi / 2)`: x less the nearest multiple k of pi / 2, in three parts (Cody and Waite), then Taylor's
-    /// series, whose next term is below `2^-28`. Where k has too many digits for that, the rest of x is lost: some value from
-    /// -1 to 1 results.
+    /// `sin(x + quarters * pi / 2)`: x less the nearest multiple k of pi / 2, then Taylor's series, whose next term is below
+    /// `2^-25`. Where k has too many digits for that (from about 3,000,000 on), the rest of x is lost: some value from -1 to 1
+    /// results.
     pub(crate) fn sine(&mut self, x: Id, quarters: u32) -> Id {
         let two_over_pi = self.f(std::f32::consts::FRAC_2_PI);
         let scaled = self.mul(x, two_over_pi);
         let k = self.fext(GlslStd450Op::RoundEven, &[scaled]);
-        let mut r = x;
-        for part in [1.570_312_5, 4.837_513e-4, 7.549_79e-8] {
-            let part = self.f(part);
-            let product = self.mul(k, part);
-            r = self.sub(r, product);
-        }
-        let [zero, quarter] = [self.f(0.0), self.f(0.8)];
+        let r = self.less_quarters(x, k);
+        let [zero, most] = [self.f(0.0), self.f(1.0)];
         let size = self.fabs(r);
         // Not of NaN, which an infinite x makes.
-        let lost = self.bop(Op::FOrdGreaterThan, &[size, quarter]);
+        let lost = self.bop(Op::FOrdGreaterThan, &[size, most]);
         let r = self.fselect(lost, zero, r);
         let square = self.mul(r, r);
         let series = self.polynomial(square, &[-1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362_880.0]);
@@ -274,5 +269,28 @@ impl Lanes {
         let bits = self.bits(value);
         let flipped = self.uop(Op::BitwiseXor, &[bits, flip]);
         self.of_bits(flipped)
+    }
+
+    /// `x - k pi / 2`, pi / 2 being in three parts (Cody and Waite). The first two have 8 and 11 digits and are taken of k's lower
+    /// 12 digits and of the others by themselves, so that these products are exact, as phases that add up to a hundred thousand need it.
+    fn less_quarters(&mut self, x: Id, k: Id) -> Id {
+        let [down, up] = [self.f(1.0 / 4096.0), self.f(4096.0)];
+        let high = self.mul(k, down);
+        let high = self.fext(GlslStd450Op::RoundEven, &[high]);
+        let high = self.mul(high, up);
+        let low = self.sub(k, high);
+        let mut r = x;
+        for (part, of) in [
+            (1.570_312_5, high),
+            (1.570_312_5, low),
+            (4.837_513e-4, high),
+            (4.837_513e-4, low),
+            (7.549_79e-8, k),
+        ] {
+            let part = self.f(part);
+            let product = self.mul(of, part);
+            r = self.sub(r, product);
+        }
+        r
     }
 }

@@ -181,6 +181,9 @@ impl<'m> Importer<'m> {
                 }
             }
             Value::Listed(list) => {
+                if let Some(all) = list.one_by_one(&mut self.builder)? {
+                    return self.give(name, Value::Sequence(all.into()));
+                }
                 let known = self.builder.need_ints(list.sizes, "how many tensors a list has");
                 if let Err(error) = known
                     && matches!(&error, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty())

@@ -20,7 +20,12 @@ pub(super) struct Listed {
     pub(super) elements: TensorId,
     /// `[tensors, dimensions]`: sizes, as `i64`.
     pub(super) sizes: TensorId,
+    /// The tensors along a first axis, where all are known to have the same sizes: what is asked of them needs no number that is read.
+    pub(super) rows: Option<TensorId>,
 }
+
+/// Most places of an axis that is split into a list.
+pub(super) const MOST_PARTS: u64 = 1 << 16;
 
 /// Type and number of dimensions of the tensors of a list.
 pub(super) type Kind = (ElementType, usize);
@@ -30,7 +35,7 @@ impl Listed {
     pub(super) fn of(b: &mut Builder, all: &[TensorId], (element, rank): Kind) -> Result<Listed> {
         let none = b.constant("", element, &[0], bytes::Bytes::new())?;
         let no_sizes = b.values(DType::I64, &[0, rank as u64], &Values::Int(Vec::new()))?;
-        let mut made = Listed { elements: none, sizes: no_sizes };
+        let mut made = Listed { elements: none, sizes: no_sizes, rows: None };
         for one in all {
             made = made.with(b, *one)?;
         }
@@ -62,7 +67,7 @@ impl Listed {
         let line = b.reshape_to(added, &[count])?;
         let elements = b.concat(&[self.elements, line], 0)?;
         let row = b.computed(DType::I64, &[1, sizes.len() as u64], sizes)?;
-        Ok(Listed { elements, sizes: b.concat(&[self.sizes, row], 0)? })
+        Ok(Listed { elements, sizes: b.concat(&[self.sizes, row], 0)?, rows: None })
     }
 
     /// One size of each tensor, a line.
@@ -121,7 +126,7 @@ impl Listed {
             let range = |[from, to]: [Size; 2]| Range { start: from, step: 1, count: (to - from).max(0) };
             let rank = self.rank(b);
             let sizes = b.slice(self.sizes, &[range(rows), Range::all(rank.into())])?;
-            Ok(Listed { elements: b.slice(self.elements, &[range(elements)])?, sizes })
+            Ok(Listed { elements: b.slice(self.elements, &[range(elements)])?, sizes, rows: None })
         };
         let zero = Size::constant(0);
         let before = part([zero, read[0]], [zero, read[1]])?;
@@ -131,7 +136,7 @@ impl Listed {
     /// One list behind the other.
     fn joined_to(&self, b: &mut Builder, other: Listed) -> Result<Listed> {
         let elements = b.concat(&[self.elements, other.elements], 0)?;
-        Ok(Listed { elements, sizes: b.concat(&[self.sizes, other.sizes], 0)? })
+        Ok(Listed { elements, sizes: b.concat(&[self.sizes, other.sizes], 0)?, rows: None })
     }
 
     /// The list with another tensor before that at a place, which may count from the end.
@@ -146,10 +151,12 @@ impl Listed {
         before.joined_to(b, behind)
     }
 
-    /// Pieces along the first axis of a tensor, as many places each as a line says that is computed.
+    /// Pieces along the first axis of a tensor, as many places each as a line says that is computed; a call fails where these are not all
+    /// places.
     pub(super) fn parts(b: &mut Builder, data: TensorId, parts: TensorId) -> Result<Listed> {
         let (sizes, count, elements) = (b.sizes(data).to_vec(), b.sizes(parts)[0], b.tensor(data).count());
         let lengths = b.cast(parts, DType::I64)?;
+        covers(b, lengths, sizes[0])?;
         let mut table = b.reshape_to(lengths, &[count, 1.into()])?;
         if let [_, rest @ ..] = &sizes[..]
             && !rest.is_empty()
@@ -158,7 +165,44 @@ impl Listed {
             let rows = b.expand_to(row, &[count, rest.len().into()])?;
             table = b.concat(&[table, rows], 1)?;
         }
-        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table })
+        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table, rows: None })
+    }
+
+    /// Single places along an axis of a tensor, which they keep or lack.
+    pub(super) fn places_of(b: &mut Builder, data: TensorId, axis: usize, keeps: bool) -> Result<Listed> {
+        let mut own = b.sizes(data).to_vec();
+        let count = own.remove(axis);
+        let order: Vec<usize> =
+            std::iter::once(axis).chain((0..=own.len()).filter(|other| *other != axis)).collect();
+        if keeps {
+            own.insert(axis, 1.into());
+        }
+        let rows = b.transpose(data, &order)?;
+        let all: Vec<Size> = std::iter::once(count).chain(own.iter().copied()).collect();
+        let rows = b.reshape_to(rows, &all)?;
+        let row = b.computed(DType::I64, &[1, own.len() as u64], own.clone())?;
+        let sizes = b.expand_to(row, &[count, own.len().into()])?;
+        let elements = b.tensor(rows).count();
+        Ok(Listed { elements: b.reshape_to(rows, &[elements])?, sizes, rows: Some(rows) })
+    }
+
+    /// The tensors one by one, where all have the same sizes and data do not decide their number; it is fixed.
+    pub(super) fn one_by_one(&self, b: &mut Builder) -> Result<Option<Vec<TensorId>>> {
+        let Some(rows) = self.rows.filter(|rows| !b.sizes(*rows)[0].is_data()) else { return Ok(None) };
+        let sizes = b.sizes(rows).to_vec();
+        let count = sizes[0].exact();
+        if count > MOST_PARTS {
+            let reason = format!("a list of the parts of {count} places; {MOST_PARTS} are supported");
+            return Err(b.unsupported(reason));
+        }
+        let mut all = Vec::new();
+        for place in 0..count {
+            let mut ranges: Vec<Range<Size>> = sizes.iter().map(|size| Range::all(*size)).collect();
+            ranges[0] = Range { start: place.into(), step: 1, count: 1.into() };
+            let row = b.slice(rows, &ranges)?;
+            all.push(b.reshape_to(row, &sizes[1..])?);
+        }
+        Ok(Some(all))
     }
 
     /// Pieces of `each` places along the first axis of a tensor, whose length data decide; the last may have fewer.
@@ -180,12 +224,15 @@ impl Listed {
         }
         let table = b.concat(&columns, 1)?;
         let elements = b.tensor(data).count();
-        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table })
+        Ok(Listed { elements: b.reshape_to(data, &[elements])?, sizes: table, rows: None })
     }
 
     /// The tensor at a place, which may count from the end.
     pub(super) fn at(&self, b: &mut Builder, place: TensorId) -> Result<TensorId> {
         let place = self.place(b, place)?;
+        if let Some(rows) = self.rows {
+            return b.gather(rows, place, 0);
+        }
         let starts = self.starts(b)?;
         let (start, row) = (b.gather(starts, place, 0)?, b.gather(self.sizes, place, 0)?);
         let mut scalars = vec![(start, 0, MOST_SIZE)];
@@ -202,6 +249,9 @@ impl Listed {
 
     /// All tensors joined along an axis, in which alone they differ; along a new one, in none.
     pub(super) fn joined(&self, b: &mut Builder, axis: usize, is_new: bool) -> Result<TensorId> {
+        if let Some(rows) = self.rows {
+            return rows_joined(b, rows, axis, is_new);
+        }
         if is_new {
             let one = b.values(DType::I64, &[], &Values::Int(vec![1]))?;
             let ones = b.expand_to(one, &[self.count(b), 1.into()])?;
@@ -221,7 +271,7 @@ impl Listed {
                 parts.push(b.slice(self.sizes, &columns(axis, rank))?);
             }
             let sizes = b.concat(&parts, 1)?;
-            return Listed { sizes, ..*self }.joined(b, axis, false);
+            return Listed { sizes, rows: None, ..*self }.joined(b, axis, false);
         }
         let rank = self.rank(b);
         // The sizes of the first tensor are those of all; along the axis their sum counts.
@@ -281,6 +331,38 @@ impl Listed {
             p.call(Function::Add, &[at, x[0]])
         })
     }
+}
+
+/// The tensors along the first axis of one, joined along another.
+fn rows_joined(b: &mut Builder, rows: TensorId, axis: usize, is_new: bool) -> Result<TensorId> {
+    let mut order: Vec<usize> = (1..b.rank(rows)).collect();
+    order.insert(axis, 0);
+    let moved = b.transpose(rows, &order)?;
+    let mut sizes = b.sizes(moved).to_vec();
+    if !is_new {
+        let count = sizes.remove(axis);
+        sizes[axis] *= count;
+    }
+    b.reshape_to(moved, &sizes)
+}
+
+/// Has a call fail where lengths that are computed are negative or do not add up to a number of places.
+fn covers(b: &mut Builder, lengths: TensorId, places: Size) -> Result<()> {
+    let total = b.reduce(ReduceKind::Sum, lengths, &[0], false)?;
+    let negative = b.map(&[lengths], DType::I64, |p, x| {
+        let is_below = p.call(Function::Lt, &[x[0], int(0)]);
+        p.cast(Type::Of(DType::I64), is_below)
+    })?;
+    let negative = b.reduce(ReduceKind::Sum, negative, &[0], false)?;
+    let read = b.read_scalars(
+        &[(total, 0, MOST_SIZE), (negative, 0, MOST_SIZE)],
+        "the sum of the sizes of parts, and how many are negative,",
+    )?;
+    if read[0].agrees(places) && read[1].agrees(0) {
+        return Ok(());
+    }
+    let reason = format!("the sizes of parts, which are computed, cannot add up to {places} places");
+    Err(b.invalid(reason))
 }
 
 fn int(value: i64) -> Operand {

@@ -64,14 +64,12 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
     let is_open = [start.most, start.condition].into_iter().flatten().any(|id| {
         importer.builder.size_values(id).is_some_and(|all| all.iter().any(|size| !size.is_constant()))
     });
-    if is_open {
-        match region(importer, site, &start) {
-            Ok(Some(values)) => return Ok(values),
-            _ => {
-                importer.builder.watch().check()?;
-                importer.builder.rollback(mark);
-            }
-        }
+    let tried = match is_open {
+        true => Some(as_region(importer, site, &start, mark)?),
+        false => None,
+    };
+    if let Some(Ok(Some(values))) = tried {
+        return Ok(values);
     }
     match unrolled(importer, site, &start)? {
         Ok(done) => finished(importer, site, &start, done),
@@ -79,17 +77,32 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
             importer.builder.rollback(mark);
             // With values that callers can give it is put in run by run.
             let is_given = matches!(&unknown, CompileError::NeedsValues { inputs, .. } if !inputs.is_empty());
-            match region(importer, site, &start) {
+            let made = match tried {
+                Some(made) => made,
+                None => as_region(importer, site, &start, mark)?,
+            };
+            match made {
                 Ok(Some(values)) => Ok(values),
                 Err(error) if !is_given => Err(error),
-                _ => {
-                    importer.builder.watch().check()?;
-                    importer.builder.rollback(mark);
-                    Err(unknown)
-                }
+                _ => Err(unknown),
             }
         }
     }
+}
+
+/// The loop as a node, or why it cannot be one, behind which the builder is where it was; an outer error ends the work.
+fn as_region<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    start: &Start<'m>,
+    mark: crate::build::Mark,
+) -> Result<Result<Option<Vec<Value>>>> {
+    let made = region(importer, site, start);
+    if !matches!(made, Ok(Some(_))) {
+        importer.builder.watch().check()?;
+        importer.builder.rollback(mark);
+    }
+    Ok(made)
 }
 
 /// The loop as a node; none if it carries what is no tensor or list, or tensors whose types change.
@@ -147,7 +160,7 @@ fn values_of(carried: &[TensorId], lists: &[Option<Kind>]) -> Vec<Value> {
     let mut next = || carried.next().expect("there are as many as were made of the values");
     let one = |list: &Option<Kind>| match list {
         None => Value::Tensor(next()),
-        Some(_) => Value::Listed(Listed { elements: next(), sizes: next() }),
+        Some(_) => Value::Listed(Listed { elements: next(), sizes: next(), rows: None }),
     };
     lists.iter().map(one).collect()
 }

@@ -4,21 +4,19 @@ use std::rc::Rc;
 
 use halite_formats::onnx::AttributeValue;
 use halite_ops::{DType, Values};
+use halite_sizes::Size;
 
 use super::{
     Result,
     importer::{Compute, Importer, Site},
-    listed::Listed,
+    listed::{Listed, MOST_PARTS},
     value::{Value, stack, tensors},
 };
 use crate::{
     CompileError,
-    build::{Range, budget::Cost},
+    build::{Builder, Range, budget::Cost},
     graph::{ElementType, TensorId},
 };
-
-/// Most places of an axis that is split into a list.
-const MOST_PARTS: usize = 1 << 16;
 
 /// The importer of an operator on lists or optional values.
 pub(super) fn find(domain: &str, op_type: &str) -> Option<Compute> {
@@ -53,7 +51,7 @@ fn int(site: &Site<'_>, name: &str, default: i64) -> i64 {
     }
 }
 
-/// An input that is a list.
+/// An input that is a list of as many tensors as are known.
 fn list(values: &[Option<Value>], index: usize, site: &Site<'_>) -> Result<Rc<[TensorId]>> {
     match values.get(index) {
         Some(Some(Value::Sequence(all))) => Ok(Rc::clone(all)),
@@ -258,7 +256,7 @@ fn concat<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>
     Ok(vec![Value::Tensor(joined)])
 }
 
-/// Pieces of a first axis: of sizes that are computed; or of one size, where data decide its length; without their number, single places.
+/// Pieces of a first axis: of sizes that are computed, or of one size, where data decide its length; single places of any axis whose length is open.
 fn split_by_data(
     importer: &mut Importer<'_>,
     site: &Site<'_>,
@@ -267,36 +265,38 @@ fn split_by_data(
 ) -> Result<Option<Listed>> {
     let b = &mut importer.builder;
     let sizes = b.sizes(data).to_vec();
+    let axis = axis(site, int(site, "axis", 0), sizes.len())?;
+    let is_first = axis == 0;
+    let is_one = |b: &Builder, id: TensorId| {
+        let one = b.repeated_of(id).unwrap_or(id);
+        b.ints(one).is_some_and(|all| all == [1])
+    };
     let each = match parts {
         None => Some(1),
+        // A line of ones, as exporters write single places of an open number.
+        Some(parts) if b.rank(parts) == 1 && is_one(b, parts) => {
+            b.sizes(parts)[0].agrees(sizes[axis]).then_some(1)
+        }
         Some(parts) if b.rank(parts) == 0 => b.ints(parts).and_then(|each| each.first().copied()),
         Some(_) => None,
     };
-    let is_first = axis(site, int(site, "axis", 0), sizes.len())? == 0;
-    if let Some(parts) =
-        parts.filter(|parts| b.rank(*parts) == 1 && b.size_values(*parts).is_none() && b.takes_data())
-    {
+    if let Some(parts) = parts.filter(|parts| {
+        each.is_none() && b.rank(*parts) == 1 && b.size_values(*parts).is_none() && b.takes_data()
+    }) {
         return if is_first { Listed::parts(b, data, parts).map(Some) } else { Ok(None) };
     }
     let Some(each) = each.and_then(|each| u64::try_from(each).ok()).filter(|each| *each > 0) else {
         return Ok(None);
     };
-    if !is_first || !sizes[0].is_data() {
+    // An open number of single places is one of a list, too, which need not be fixed.
+    if sizes[axis].is_constant() || !b.takes_data() || each > 1 && !(is_first && sizes[0].is_data()) {
         return Ok(None);
     }
     if each > 1 {
         return Listed::pieces(b, data, each).map(Some);
     }
     let keeps = parts.is_some() || int(site, "keepdims", 1) != 0;
-    let mut own = sizes.clone();
-    own[0] = 1.into();
-    if !keeps {
-        own.remove(0);
-    }
-    let row = b.computed(DType::I64, &[1, own.len() as u64], own.clone())?;
-    let table = b.expand_to(row, &[sizes[0], own.len().into()])?;
-    let count = b.tensor(data).count();
-    Ok(Some(Listed { elements: b.reshape_to(data, &[count])?, sizes: table }))
+    Listed::places_of(b, data, axis, keeps).map(Some)
 }
 
 /// Parts along an axis: of given sizes, of one size with a smaller last one, or single places.
@@ -306,16 +306,15 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
     if let Some(list) = split_by_data(importer, site, data, tensor(&values, 1))? {
         return Ok(vec![Value::Listed(list)]);
     }
-    let dims = importer.builder.dims(data).to_vec();
+    let dims = importer.builder.sizes(data).to_vec();
     let axis = axis(site, int(site, "axis", 0), dims.len())?;
-    let size = dims[axis];
-    let counted = usize::try_from(size).unwrap_or(usize::MAX);
-    if counted > MOST_PARTS {
+    let size = dims[axis].exact();
+    if size > MOST_PARTS {
         let reason = format!("a list of the parts of {size} places; {MOST_PARTS} are supported");
         return Err(CompileError::unsupported(&site.location, reason));
     }
     let (sizes, keeps) = match tensor(&values, 1) {
-        None => (vec![1; counted], int(site, "keepdims", 1) != 0),
+        None => (vec![1; size as usize], int(site, "keepdims", 1) != 0),
         Some(id) => {
             let is_scalar = importer.builder.dims(id).is_empty();
             let given = importer.builder.need_ints(id, "the sizes of the parts")?;
@@ -337,13 +336,14 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
     let b = &mut importer.builder;
     let (mut start, mut parts) = (0, Vec::new());
     for count in sizes {
-        let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
-        ranges[axis] = Range { start: if count == 0 { 0 } else { start }, step: 1, count };
+        let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
+        let first = if count == 0 { 0 } else { start };
+        ranges[axis] = Range { start: first.into(), step: 1, count: count.into() };
         let mut part = b.slice(data, &ranges)?;
         if !keeps {
             let mut kept = dims.clone();
             kept.remove(axis);
-            part = b.reshape(part, &kept)?;
+            part = b.reshape_to(part, &kept)?;
         }
         parts.push(part);
         start += count;
@@ -354,7 +354,14 @@ fn split<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>>
 /// A graph for each place of one or more lists; tensors are given to all.
 fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
     let body = site.graph("body")?;
-    let values = importer.inputs(site)?;
+    let mut values = importer.inputs(site)?;
+    for value in &mut values {
+        if let Some(Value::Listed(list)) = value
+            && let Some(all) = list.one_by_one(&mut importer.builder)?
+        {
+            *value = Some(made(importer, all)?);
+        }
+    }
     let count = list(&values, 0, site)?.len();
     if body.inputs.len() != values.len() {
         return Err(wrong(site, "the body does not take what it is given"));

@@ -52,12 +52,12 @@ pub(super) fn tensors(values: &[Value], location: &SourceLocation) -> Result<Vec
 pub(super) fn stack(b: &mut Builder, all: &[TensorId], axis: usize) -> Result<TensorId> {
     let mut parts = Vec::with_capacity(all.len());
     for id in all {
-        let mut dims = b.dims(*id).to_vec();
+        let mut dims = b.sizes(*id).to_vec();
         if axis > dims.len() {
             return Err(b.invalid(format!("{} gets no axis {axis}", b.describe(&[*id]))));
         }
-        dims.insert(axis, 1);
-        parts.push(b.reshape(*id, &dims)?);
+        dims.insert(axis, 1.into());
+        parts.push(b.reshape_to(*id, &dims)?);
     }
     b.concat(&parts, axis)
 }

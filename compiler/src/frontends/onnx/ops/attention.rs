@@ -3,6 +3,7 @@
 use halite_ops::{
     DType,
     expression::{Function, Operand, Scalar},
+    pad::Border,
 };
 
 use halite_sizes::Size;
@@ -144,7 +145,7 @@ pub(super) fn given_mask(b: &mut Builder, mask: TensorId, keys: Size) -> Result<
         Some(own) if own < keys => {
             let mut borders = vec![[Size::constant(0); 2]; rank];
             borders[rank - 1][1] = keys - own;
-            b.pad_open(added, &borders, f64::NEG_INFINITY)
+            b.pad_open(added, &borders, Border::Constant, f64::NEG_INFINITY)
         }
         _ => Ok(added),
     }

@@ -15,6 +15,7 @@ pub(super) const OPS: &[(&str, Import)] =
 fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (sliding, groups) = convolution(b, node, x, w)?;
+    let x = b.with_size(x, 1, b.dims(w)[1].saturating_mul(groups))?;
     let made = b.conv(x, w, node.optional(2), &sliding, groups)?;
     b.remember_conv(made, [x, w], node.optional(2), &sliding, groups);
     Ok(vec![made])
@@ -59,6 +60,7 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     if input.len() < 3 || taps.len() != input.len() {
         return Err(node.invalid(format!("no transposed convolution of {}", b.describe(&[x, w]))));
     }
+    let x = b.with_size(x, 1, taps[0])?;
     let rank = input.len() - 2;
     let (strides, dilations) = (sizes(node, "strides", rank, 1)?, sizes(node, "dilations", rank, 1)?);
     let mut more = sizes(node, "output_padding", rank, 0)?;

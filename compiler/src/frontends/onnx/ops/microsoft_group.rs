@@ -1,7 +1,7 @@
 //! `GroupQueryAttention`: decoders whose keys and values of earlier calls come in and go out, each sequence of a batch with
 //! a length of its own.
 
-use halite_ops::{DType, expression::Function, norm::NormKind};
+use halite_ops::{DType, expression::Function, norm::NormKind, pad::Border};
 use halite_sizes::Size;
 
 use super::{
@@ -182,7 +182,7 @@ impl Call {
             past
         } else {
             let none = [Size::constant(0); 2];
-            b.pad_open(past, &[none, none, [0.into(), self.room - held], none], 0.0)?
+            b.pad_open(past, &[none, none, [0.into(), self.room - held], none], Border::Constant, 0.0)?
         };
         let starts = match self.past {
             Past::Known(before) => self.each(b, before)?,

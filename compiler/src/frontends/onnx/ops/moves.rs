@@ -194,8 +194,10 @@ fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         "wrap" => Border::Wrap,
         other => return Err(node.invalid(format!("there is no mode '{other}'"))),
     };
-    let open = match node.optional(1).filter(|_| border == Border::Constant) {
-        Some(pads) => Some(b.need_sizes(pads, "the borders")?),
+    let open = match node.optional(1) {
+        Some(pads) if border == Border::Constant => Some(b.need_sizes(pads, "the borders")?),
+        // There has to be an element to repeat, which nothing says of what data decide.
+        Some(pads) => b.size_values(pads).filter(|sizes| !sizes.iter().any(|size| size.is_data())),
         None => None,
     };
     let wrong = |count| node.invalid(format!("{count} borders of {} axes", axes.len()));
@@ -207,7 +209,7 @@ fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         for (index, axis) in axes.iter().enumerate() {
             borders[*axis] = [pads[index], pads[axes.len() + index]];
         }
-        return Ok(vec![b.pad_open(data, &borders, value)?]);
+        return Ok(vec![b.pad_open(data, &borders, border, value)?]);
     }
     let pads =
         node.ints_of(b, "pads", 1, "the borders")?.ok_or_else(|| node.invalid("the borders are missing"))?;

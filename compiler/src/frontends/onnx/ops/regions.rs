@@ -17,6 +17,9 @@ pub(super) const OPS: &[(&str, Import)] = &[("RoiAlign", regions)];
 /// Most samples along a dimension that a model may fix.
 const MOST_FIXED: i64 = 64;
 
+/// Most samples along a dimension that are taken one by one.
+const MOST_APART: u64 = 4;
+
 /// Most samples along a dimension where a region's size decides.
 const MOST_ADAPTED: i64 = 1 << 16;
 
@@ -61,6 +64,11 @@ impl Regions {
         let corners = b.as_f32(node.input(1)?)?;
         let scale = f64::from(node.float("spatial_scale", 1.0)?);
         Ok(Regions { corners, count: b.sizes(corners)[0], scale, half, samples, mean })
+    }
+
+    /// What makes one number of two samples, or of two places next to one: the largest is that of weighted elements, not of sums.
+    fn join(&self) -> Function {
+        if self.mean { Function::Add } else { Function::Max }
     }
 
     /// Where regions begin in a dimension, and how far they reach, in places.
@@ -179,33 +187,91 @@ fn regions(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
         |name| u64::try_from(node.int(name, 1)?).map_err(|_| node.invalid(format!("{name} is negative")));
     let (rows, columns) = (size("output_height")?, size("output_width")?);
     let (element, regions) = (b.element(x), Regions::new(b, node)?);
-    let mean = regions.mean;
     let (down, across) = (regions.along(b, [1, 3], rows)?, regions.along(b, [0, 2], columns)?);
-    let count = regions.count;
-    let grid = [count, down.samples * rows, across.samples * columns];
-    let points = grid[1] * grid[2];
-    let mut spread = |own: TensorId, dims: [Size; 3]| {
-        let own = b.reshape_to(own, &dims)?;
-        let own = b.expand_to(own, &grid)?;
-        b.reshape_to(own, &[count, points])
-    };
-    let y = spread(down.at, [count, grid[1], 1.into()])?;
-    let x_at = spread(across.at, [count, 1.into(), grid[2]])?;
-    let inside = inside(b, [y, x_at], [dims[2], dims[3]])?;
     let bases = b.cast(batch, DType::I32)?;
-    let bases = b.reshape_to(bases, &[count, 1.into()])?;
-    let images = channels_last(b, x)?;
-    let parts = b.neighbours(images, &[y, x_at], Some(bases), Between::Linear, Outside::Border)?;
-    // The largest is that of weighted elements, not of sums.
-    let join = if mean { Function::Add } else { Function::Max };
-    let Some((first, rest)) = parts.split_first() else { return Err(b.invalid("a region without samples")) };
-    let made = rest.iter().try_fold(*first, |made, part| b.binary(join, made, *part))?;
-    let made = b.binary(Function::Mul, made, inside)?;
-    let bins = [count, rows.into(), down.samples, columns.into(), across.samples, dims[1]];
-    let made = b.reshape_to(made, &bins)?;
-    let made = joined(b, made, mean, [down.own, across.own])?;
+    let bases = b.reshape_to(bases, &[regions.count, 1.into()])?;
+    let images = Images { channels: channels_last(b, x)?, sizes: [dims[2], dims[3]], bases };
+    let made = match regions
+        .samples
+        .filter(|samples| (2..=MOST_APART).contains(samples) && !regions.count.is_constant())
+    {
+        Some(samples) => images.one_by_one(b, &regions, [&down, &across], samples)?,
+        None => {
+            let made = images.samples(b, &regions, [down.at, across.at])?;
+            let bins = [regions.count, rows.into(), down.samples, columns.into(), across.samples, dims[1]];
+            let made = b.reshape_to(made, &bins)?;
+            joined(b, made, regions.mean, [down.own, across.own])?
+        }
+    };
     let made = b.transpose(made, &[0, 3, 1, 2])?;
     Ok(vec![b.cast(made, element)?])
+}
+
+/// What samples are taken of.
+struct Images {
+    /// `[images, height, width, channels]`.
+    channels: TensorId,
+    /// Height and width.
+    sizes: [Size; 2],
+    /// The image of each region, `[count, 1]`.
+    bases: TensorId,
+}
+
+impl Images {
+    /// Samples where coordinates along both dimensions, `[count, down]` and `[count, across]`, meet: `[count, down, across, channels]`.
+    fn samples(&self, b: &mut Builder, regions: &Regions, [down, across]: [TensorId; 2]) -> Result<TensorId> {
+        let count = regions.count;
+        let grid = [count, b.sizes(down)[1], b.sizes(across)[1]];
+        let points = grid[1] * grid[2];
+        let mut spread = |own: TensorId, dims: [Size; 3]| {
+            let own = b.reshape_to(own, &dims)?;
+            let own = b.expand_to(own, &grid)?;
+            b.reshape_to(own, &[count, points])
+        };
+        let y = spread(down, [count, grid[1], 1.into()])?;
+        let x = spread(across, [count, 1.into(), grid[2]])?;
+        let inside = inside(b, [y, x], self.sizes)?;
+        let parts =
+            b.neighbours(self.channels, &[y, x], Some(self.bases), Between::Linear, Outside::Border)?;
+        let Some((first, rest)) = parts.split_first() else {
+            return Err(b.invalid("a region without samples"));
+        };
+        let made = rest.iter().try_fold(*first, |made, part| b.binary(regions.join(), made, *part))?;
+        let made = b.binary(Function::Mul, made, inside)?;
+        let channels = b.sizes(made)[2];
+        b.reshape_to(made, &[count, grid[1], grid[2], channels])
+    }
+
+    /// The bins of regions, the samples of each by one after the other: of regions whose number is not known, all samples may be more than
+    /// a device binds.
+    fn one_by_one(
+        &self,
+        b: &mut Builder,
+        regions: &Regions,
+        along: [&Along; 2],
+        samples: u64,
+    ) -> Result<TensorId> {
+        let mut all: Option<TensorId> = None;
+        for place in 0..samples * samples {
+            let mut at = [along[0].at; 2];
+            for ((at, own), start) in at.iter_mut().zip(along).zip([place / samples, place % samples]) {
+                let bins = b.sizes(own.at)[1] / samples;
+                let each = Range { start: start.into(), step: samples as i64, count: bins };
+                *at = b.slice(own.at, &[Range::all(regions.count), each])?;
+            }
+            let made = self.samples(b, regions, at)?;
+            all = Some(match all {
+                Some(all) => b.binary(regions.join(), all, made)?,
+                None => made,
+            });
+        }
+        let all = all.ok_or_else(|| b.invalid("a bin without samples"))?;
+        if !regions.mean {
+            return Ok(all);
+        }
+        let share = 1.0 / (samples * samples) as f64;
+        b.map(&[all], DType::F32, |p, x| p.call(Function::Mul, &[x[0], number(share)]))
+    }
 }
 
 /// Samples `[count, rows, samples, columns, samples, channels]` of each bin as one number.

@@ -19,7 +19,7 @@ const FOR_BYTE: u64 = 8;
 /// sizes, that come of those of inputs.
 const FOR_ELEMENT: [u64; 2] = [4, 256];
 /// Most work, and bytes, for all inputs: a short file may say that they are large.
-const MOST_FOR_INPUTS: [u64; 2] = [200_000, 96 << 20];
+const MOST_FOR_INPUTS: [u64; 2] = [120_000, 96 << 20];
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -127,7 +127,7 @@ fn arithmetic_on_constants_and_long_names() {
         node("ReduceMax", &["m"], &["s"], &[int("keepdims", 0)]),
         node("Add", &["v0", "s"], &["o0"], &[]),
     ];
-    let text = refused(&[nested(2, &inner)], &constants, &[]);
+    let text = refused(&[nested(4, &inner)], &constants, &[]);
     assert!(text.contains(" steps of arithmetic on constants"), "{text}");
 
     let name = "n".repeat(1 << 19);

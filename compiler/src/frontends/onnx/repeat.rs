@@ -266,13 +266,9 @@ fn rolled<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -
         id.map_or(Some(1), |id| importer.builder.need_ints(id, WHAT).ok()?.first().copied())
     };
     let is_tensor = |value: &Value| matches!(value, Value::Tensor(_));
-    let (Some(most), Some(1)) = (start.most.and_then(|id| known(Some(id))), known(start.condition)) else {
-        return Ok(None);
-    };
-    let Ok(runs) = u64::try_from(most) else { return Ok(None) };
-    if !start.carried.iter().all(is_tensor) {
-        return Ok(None);
-    }
+    let most = start.most.and_then(|id| known(Some(id))).and_then(|most| u64::try_from(most).ok());
+    let begins = known(start.condition).is_some_and(|condition| condition != 0);
+    let Some(runs) = most.filter(|_| begins && start.carried.iter().all(is_tensor)) else { return Ok(None) };
     let carried = tensors(&start.carried, &site.location)?;
     let rolled = Rolled { runs, carried, walked: Vec::new(), gathered: start.gathers() };
     let made = rolled.as_node(importer, site, &|importer, number, go, carried, _| {

@@ -80,8 +80,8 @@ struct Line<'a> {
 
 impl Rolled {
     /// What is carried behind the last run, and the joined values. None where the runs put in one by one are not much, and where that
-    /// takes runs one by one: what is carried changes its type or sizes, a condition may end the loop, or the host would have to look at
-    /// something in each run.
+    /// takes runs one by one: what is carried changes its type or sizes, a condition may end the loop, random numbers are drawn, or the host would
+    /// have to look at something in each run.
     pub(super) fn as_node<'m>(
         &self,
         importer: &mut Importer<'m>,
@@ -91,8 +91,11 @@ impl Rolled {
         if self.runs < MANY {
             return Ok(None);
         }
-        let mark = importer.builder.mark();
-        if let Ok(Some(each)) = self.together(importer, site, body) {
+        let (mark, drawn) = (importer.builder.mark(), importer.builder.drawn());
+        let each = self.together(importer, site, body).ok().flatten();
+        // Turns would draw the same random numbers again.
+        let each = each.filter(|_| importer.builder.drawn() == drawn);
+        if let Some(each) = each {
             importer.builder.rollback(mark);
             if let Ok(Some(made)) = self.in_turns(importer, site, each, body) {
                 return Ok(Some(made));
@@ -101,6 +104,7 @@ impl Rolled {
         // Runs that are put in one by one tell what is wrong.
         importer.builder.watch().check()?;
         importer.builder.rollback(mark);
+        importer.builder.draw_again(drawn);
         Ok(None)
     }
 
@@ -193,7 +197,9 @@ impl Rolled {
             let made = body(importer, (line.number)(run), go, &all.carried, &parts)?;
             gathered.iter_mut().zip(made.gathered).for_each(|(all, value)| all.push(value));
             all.carried = made.carried;
-            if made.condition != go && importer.builder.ints(made.condition).is_none_or(|all| all != [1]) {
+            if made.condition != go
+                && importer.builder.ints(made.condition).is_none_or(|all| all.contains(&0))
+            {
                 all.condition = made.condition;
             }
         }

@@ -129,3 +129,20 @@ fn loops_in_long_loops_are_nodes_in_nodes() {
     assert_eq!(loops(&graph), 1);
     assert!(graph.body.nodes.len() < 400);
 }
+
+#[test]
+fn runs_that_draw_random_numbers_draw_others_each_time() {
+    let mut nodes = counted();
+    nodes.truncate(2);
+    nodes.push(node("RandomUniformLike", &["s"], &["u"], &[]));
+    nodes.push(node("Add", &["u", "f"], &["m"], &[]));
+    nodes.push(node("Add", &["s", "m"], &["n"], &[]));
+    nodes.push(node("Neg", &["u"], &["g"], &[]));
+    let runs = 1_500;
+    let graph = repeated(runs, &nodes, "c");
+    let results = graph.evaluate(&[Values::Float(vec![0.0, 0.0])]).unwrap();
+    let mut drawn = results[1].floats();
+    drawn.sort_by(f64::total_cmp);
+    drawn.dedup();
+    assert!(drawn.len() > 2 * runs as usize * 9 / 10, "{} of {}", drawn.len(), 2 * runs);
+}

@@ -41,7 +41,7 @@ fn scan(length: i64, reverse: bool) -> Graph {
         attributes.push(ints("scan_output_axes", &[1]));
     }
     let dims = if reverse { [1, length] } else { [length, 1] };
-    let half = tensor("half", FLOAT, &[], &floats([0.5].into_iter()));
+    let half = tensor("half", FLOAT, &[], &floats([0.5]));
     let ports = [port("z", FLOAT, &[1]), port("x", FLOAT, &dims)];
     let outputs = [port("last", FLOAT, &[1]), port("y", FLOAT, &dims)];
     made(&[node("Scan", &["z", "x"], &["last", "y"], &attributes)], &[half], &ports, &outputs)
@@ -79,7 +79,7 @@ fn repeated(runs: i64, nodes: &[Message], condition: &str) -> Graph {
         tensor("t", INT64, &[], &runs.to_le_bytes()),
         tensor("go", BOOL, &[], &[1]),
         tensor("two", INT64, &[], &2i64.to_le_bytes()),
-        tensor("many", FLOAT, &[], &floats([1e30].into_iter())),
+        tensor("many", FLOAT, &[], &floats([1e30])),
     ];
     let looped = node("Loop", &["t", "go", "x"], &["y", "all"], &[body("body", &inner)]);
     let outputs = [port("y", FLOAT, &[2]), port("all", FLOAT, &[runs, 2])];

@@ -132,7 +132,7 @@ fn arithmetic_on_constants_and_long_names() {
 
     let name = "n".repeat(1 << 19);
     let inner = [node("Neg", &["v0"], &[&name], &[]), node("Relu", &[&name], &["o0"], &[])];
-    refused(&[nested(1, &inner)], &loop_constants(9_000), &[]);
+    refused(&[nested(2, &inner)], &loop_constants(31), &[]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
+    journal::{Ended, Journal},
     measure,
     worker::{self, Answer, End},
 };
@@ -87,13 +88,20 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Reads all files.
-pub fn run(files: &[String], how: &How) -> Result<Report> {
+/// Reads all files but those that a journal tells of.
+pub fn run(files: &[String], how: &How, journal: Option<&Journal>) -> Result<Report> {
     let (next, report) = (AtomicUsize::new(0), Mutex::new(Report::default()));
     thread::scope(|scope| {
         let work = || -> Result<()> {
             let mut process: Option<Process> = None;
             while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let add = |ended: &Ended| {
+                    report.lock().expect("no other thread panicked").add(file, ended, &how.bounds);
+                };
+                if let Some(told) = journal.and_then(|journal| journal.told(file)) {
+                    add(told);
+                    continue;
+                }
                 let mut ended = ask(&mut process, file, how)?;
                 if fault(&ended, &how.bounds).is_some() {
                     // It counts if it does the same to a process of its own.
@@ -101,7 +109,8 @@ pub fn run(files: &[String], how: &How) -> Result<Report> {
                     ended = ask(&mut process, file, how)?;
                     process = None;
                 }
-                report.lock().expect("no other thread panicked").add(file, &ended, &how.bounds);
+                journal.map_or(Ok(()), |journal| journal.tell(file, &ended))?;
+                add(&ended);
             }
             Ok(())
         };
@@ -110,9 +119,6 @@ pub fn run(files: &[String], how: &How) -> Result<Report> {
     })?;
     Ok(report.into_inner().expect("no thread panicked"))
 }
-
-/// What reading a file came to: an answer, or how the process ended.
-type Ended = Result<Answer, String>;
 
 fn fault(ended: &Ended, bounds: &Bounds) -> Option<String> {
     let answer = match ended {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod campaign;
+mod journal;
 mod made;
 mod measure;
 mod noise;
@@ -21,6 +22,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     campaign::{Bounds, How, Report},
+    journal::Journal,
     made::{KINDS, Kind, Sound},
 };
 
@@ -82,11 +84,25 @@ struct Options {
     /// Processes at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Notes there what each file came to. What it tells of already is not read again: a run that was ended goes on.
+    #[arg(long)]
+    journal: Option<PathBuf>,
+    /// Only one of several equal parts of the files, such as 2/8: others are for other machines, and their journals behind each other
+    /// are the journal of all.
+    #[arg(long, default_value = "1/1", value_parser = part)]
+    part: (usize, usize),
     /// Writes the report there, as JSON.
     #[arg(long)]
     report: Option<PathBuf>,
     /// Further files, or folders of them.
     files: Vec<PathBuf>,
+}
+
+/// A part of several, as in "2/8".
+fn part(text: &str) -> std::result::Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    let known = numbers.filter(|(part, of)| (1..=*of).contains(part));
+    known.ok_or_else(|| "a part and how many there are, as in 2/8".to_owned())
 }
 
 /// Waits for a time; nobody wakes the thread before.
@@ -146,9 +162,12 @@ fn run(root: &Path, options: &Options) -> Result<bool> {
     for path in &options.files {
         add_files(path, &mut files)?;
     }
+    let (part, of) = options.part;
+    let files: Vec<String> = files.into_iter().skip(part - 1).step_by(of).collect();
+    let journal = options.journal.as_deref().map(Journal::open).transpose()?;
     let bounds = Bounds { time: Duration::from_secs_f64(options.seconds), memory: options.memory << 20 };
     let how = How { root: root.to_owned(), device: options.device.clone(), jobs: options.jobs, bounds };
-    let report = campaign::run(&files, &how)?;
+    let report = campaign::run(&files, &how, journal.as_ref())?;
     if let Some(path) = &options.report {
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;

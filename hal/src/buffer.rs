@@ -143,12 +143,14 @@ impl BufferSpan {
         span.buffer.read(span.offset, target)
     }
 
-    /// Reads the whole span; blocks.
+    /// Reads the whole span; blocks. RESOURCE_EXHAUSTED when the host has no memory for it.
     pub fn read_all(&self) -> Result<Vec<u8>> {
         self.check_host_access(MemoryAccess::READ)?;
-        let length = usize::try_from(self.length)
-            .map_err(|_| status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length))?;
-        let mut bytes = vec![0; length];
+        let none = || status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length);
+        let length = usize::try_from(self.length).map_err(|_| none())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| none())?;
+        bytes.resize(length, 0);
         self.read(0, &mut bytes)?;
         Ok(bytes)
     }

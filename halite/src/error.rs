@@ -78,6 +78,7 @@ impl Error {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+            io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
             _ => ErrorKind::Io,
         };
         Error::new(kind, format!("{doing} '{}': {error}", path.display()))

@@ -249,3 +249,42 @@ fn values_that_decide_sizes_are_part_of_what_is_kept() {
         assert_eq!((shape([2, 3]), shape([3, 2]), shape([1, 6])), (vec![2, 3], vec![3, 2], vec![1, 6]));
     }
 }
+
+#[test]
+fn a_folder_that_goes_and_clocks_that_jump_change_no_results() {
+    let Some(device) = device() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("cache");
+    let cache = Cache::at(&place);
+    let session =
+        Session::builder().device(&device).cache(cache.clone()).model(onnx::adds(1.0)).build().unwrap();
+    let call = |length: usize| {
+        let out = session.run(Tensor::from_slice(&vec![1.0f32; length], length).unwrap()).unwrap();
+        assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![2.0; length]);
+    };
+    call(1);
+    fs::remove_dir_all(&place).unwrap();
+    // Sizes that come again, and a new kind of size, which is compiled.
+    call(1);
+    call(4);
+    // What was kept in the future, or long ago, is found, and kept further.
+    let file = folder.path().join("a.onnx");
+    fs::write(&file, onnx::adds(2.0)).unwrap();
+    assert_eq!(run(&device, &cache, &file), 3.0);
+    let day = std::time::Duration::from_secs(24 * 3600);
+    for date in [SystemTime::UNIX_EPOCH + day, SystemTime::now() + 20_000 * day] {
+        for entry in fs::read_dir(&place).unwrap().map(Result::unwrap).filter(|own| own.path().is_file()) {
+            let opened = fs::File::options().write(true).open(entry.path()).unwrap();
+            opened.set_modified(date).unwrap();
+        }
+        fs::File::options().write(true).open(&file).unwrap().set_modified(date).unwrap();
+        let count = modules(&cache);
+        assert_eq!(run(&device, &cache, &file), 3.0);
+        assert_eq!(modules(&cache), count, "it was found");
+        // Another model of the same size, written "before" it was kept.
+        fs::write(&file, onnx::adds(4.0)).unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(date).unwrap();
+        assert_eq!(run(&device, &cache, &file), 5.0);
+        fs::write(&file, onnx::adds(2.0)).unwrap();
+    }
+}

@@ -55,6 +55,7 @@ impl Error {
             Error::Read { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => Code::NotFound,
                 io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+                io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
                 _ => Code::Unknown,
             },
             Error::Format { .. } | Error::FunctionAmbiguous { .. } => Code::InvalidArgument,

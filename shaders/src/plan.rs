@@ -39,6 +39,14 @@ impl Module {
             Module::Emitted(words) => words_to_bytes(words),
         }
     }
+
+    /// Where the code lies: the same for copies of a module.
+    pub(crate) fn place(&self) -> usize {
+        match self {
+            Module::Compiled { bytes, .. } => bytes.as_ptr().addr(),
+            Module::Emitted(words) => words.as_ptr().addr(),
+        }
+    }
 }
 
 impl fmt::Debug for Module {

@@ -73,6 +73,32 @@ fn code_depends_on_the_kind_of_shape_only() {
     assert_eq!(code(twice), code(once), "equal nodes are computed once");
 }
 
+/// Mesa's compilers take twice as long, or four times, for each negation in a chain of products: llvmpipe's did not end.
+#[test]
+fn negations_are_taken_out_of_products() {
+    for step in ["neg,mul", "mul,neg"] {
+        let mut nodes: Vec<String> = Vec::new();
+        for _ in 0..16 {
+            for function in step.split(',') {
+                let last = nodes.len().checked_sub(1).map_or("$0".to_owned(), |last| format!("%{last}"));
+                nodes.push(match function {
+                    "mul" => format!("mul {last} {last}"),
+                    _ => format!("neg {last}"),
+                });
+            }
+        }
+        let last = nodes.len() - 1;
+        let code = code(&format!("elementwise:inputs=f32[4],program={} -> %{last}:f32", nodes.join("; ")));
+        let words = halite_spirv::words_from_bytes(&code).unwrap();
+        let module = halite_spirv::Module::parse(&words).unwrap();
+        let of = |op| module.insts().iter().filter(move |inst| inst.op == op);
+        let negated: Vec<u32> = of(spirv::Op::FNegate).map(|inst| inst.id).collect();
+        assert_eq!(of(spirv::Op::FMul).count(), 16, "{step}");
+        let reads = |inst| module.operands(inst).iter().any(|id| negated.contains(id));
+        assert!(!of(spirv::Op::FMul).any(reads), "{step}: a product of a negation");
+    }
+}
+
 #[test]
 fn large_grids_have_rows_of_the_same_length() {
     let grid = |elements: u64| {

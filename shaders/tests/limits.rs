@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use halite_ops::{Operation, attention::Attention};
+use halite_ops::{Operation, attention::Attention, recurrent::Recurrent};
 use halite_shaders::{Plan, Slot, Step, Tuning, rank};
 use halite_sizes::Trace;
 use halite_spirv::{Editor, Module, instruction, words_from_bytes};
@@ -83,6 +83,28 @@ fn check(step: &Step, name: &str) {
     bindings.sort_unstable();
     bindings.dedup();
     assert!(bindings.iter().all(|b| (*b as usize) < step.bindings.len()), "{name}: {bindings:?}");
+}
+
+#[test]
+fn steps_of_a_recurrence_share_the_code_whose_bindings_were_moved() {
+    let target = weakest();
+    let codes = |steps: u64| {
+        let mut most = 0;
+        for operation in Operation::samples("recurrent") {
+            let Operation::Recurrent(sample) = operation else { panic!("{operation}") };
+            let long = Operation::Recurrent(Recurrent { steps, ..sample });
+            for (_, plan) in plans(&long, &target) {
+                let emitted = plan.steps.iter().filter_map(|step| match &step.module {
+                    halite_shaders::Module::Emitted(words) => Some(words.as_ptr()),
+                    halite_shaders::Module::Compiled { .. } => None,
+                });
+                most = most.max(emitted.collect::<HashSet<_>>().len());
+            }
+        }
+        most
+    };
+    let count = codes(2_000);
+    assert!((1..=8).contains(&count), "{count} kernels");
 }
 
 #[test]

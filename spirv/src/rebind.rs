@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Where the memory of a binding is bound instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NewBinding {
     /// The binding that it goes to.
     pub binding: u32,

@@ -32,6 +32,11 @@ impl Failure {
             io::ErrorKind::NotFound => Code::NotFound,
             io::ErrorKind::PermissionDenied => Code::PermissionDenied,
             io::ErrorKind::AlreadyExists => Code::AlreadyExists,
+            // The disk is full, or what may be had of it.
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
             _ => Code::Unknown,
         };
         Failure::Status(Status::new(code, format!("{doing} '{}': {error}", path.display())))

@@ -38,6 +38,9 @@ pub struct Options {
     /// Builds without optimization, and allows eight times as long.
     #[arg(long)]
     debug: bool,
+    /// Goes on with a run that was ended, with the same options: what it told of is not read again.
+    #[arg(long)]
+    resume: bool,
     /// A folder for the reports.
     #[arg(long, default_value = "target/attack")]
     reports: std::path::PathBuf,
@@ -46,7 +49,7 @@ pub struct Options {
 /// The short form.
 pub fn short() -> Result<()> {
     let reports = "target/attack".into();
-    run(&Options { cases: 0, seed: 1, short: true, device: Vec::new(), debug: true, reports })
+    run(&Options { cases: 0, seed: 1, short: true, device: Vec::new(), debug: true, resume: false, reports })
 }
 
 /// Unpacks sound files that are damaged then; those that the repository has itself need nothing.
@@ -89,6 +92,11 @@ pub fn run(options: &Options) -> Result<()> {
         command.args([format!("--cases={cases}"), format!("--seed={}", options.seed)]);
         command.args([format!("--seconds={seconds}"), format!("--memory={memory}")]);
         command.arg(format!("--report={}", reports.join(format!("run-{index}.json")).display()));
+        let journal = reports.join(format!("run-{index}.jsonl"));
+        if !options.resume && journal.exists() {
+            std::fs::remove_file(&journal).with_context(|| format!("removing {}", journal.display()))?;
+        }
+        command.arg(format!("--journal={}", journal.display()));
         command.args(device.map(|device| format!("--device={device}")));
         if corpus.is_dir() {
             command.arg(&corpus);

@@ -221,6 +221,23 @@ impl Builder {
         self.trace.as_ref().map_or(0, |trace| trace.symbols().len())
     }
 
+    /// Whether whoever runs the innermost region waits for the device in it: for numbers that decide sizes or what is done.
+    pub fn waits(&self) -> bool {
+        self.open.last().is_some_and(|region| self.waits_in(&region.nodes))
+    }
+
+    fn waits_in(&self, nodes: &[Node]) -> bool {
+        let is_constant = |id: &TensorId| self.tensor(*id).constant.is_some();
+        nodes.iter().any(|node| match &node.op {
+            NodeOp::Host(_) | NodeOp::If(_) => true,
+            NodeOp::Loop(body) => {
+                let known = node.inputs[..2].iter().chain(&body.results[..1]).all(is_constant);
+                !known || self.waits_in(&body.nodes)
+            }
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View => false,
+        })
+    }
+
     /// The node that gives symbols their values.
     pub fn setting(&self, symbols: &[Size], values: Vec<Size>) -> Option<Node> {
         let first = *symbols.first()?.symbols().first()?;

@@ -47,6 +47,16 @@ impl Builder {
         self.random = Random { seed, streams: 0 };
     }
 
+    /// How many tensors of random numbers were drawn, but for those of nodes with a seed of their own.
+    pub fn drawn(&self) -> u32 {
+        self.random.streams
+    }
+
+    /// Draws again what came after the first so many tensors.
+    pub fn draw_again(&mut self, after: u32) {
+        self.random.streams = after;
+    }
+
     /// Random numbers from `low` to below `high`, each of the 2^24 steps between as likely; `f32`. `seed` is the node's own.
     /// Two nodes with the same seed of their own get the same numbers, nodes without one get others.
     ///

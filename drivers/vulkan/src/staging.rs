@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use halite_hal::{
     BufferParams, BufferUsage, Code, Deadline, Fence, File, MemoryType, QueueAffinity, Result, TimedCommand,
-    WorkKind,
+    WorkKind, status,
 };
 
 use crate::{
@@ -125,7 +125,7 @@ impl Core {
     ) -> Result<()> {
         let mut buffer = Vec::new();
         self.download(queue, waits, source, |staging, at, length| {
-            buffer.resize(length as usize, 0);
+            make_room(&mut buffer, length)?;
             staging.read_mapped(0, &mut buffer)?;
             target.write_at(target_offset + at, &buffer)
         })
@@ -270,6 +270,16 @@ impl Stall {
     }
 }
 
+/// Makes a buffer this long. RESOURCE_EXHAUSTED when the host has no memory for it.
+fn make_room(buffer: &mut Vec<u8>, length: u64) -> Result<()> {
+    let length = length as usize;
+    buffer
+        .try_reserve_exact(length.saturating_sub(buffer.len()))
+        .map_err(|_| status!(ResourceExhausted, "the host has no memory for a transfer of {length} bytes"))?;
+    buffer.resize(length, 0);
+    Ok(())
+}
+
 /// Reads a range of a file into mapped memory: one copy where the file is in memory already.
 fn fill_from_file(
     target: &Allocation,
@@ -281,7 +291,8 @@ fn fill_from_file(
     if let Some(bytes) = source.memory_range(source_offset, length) {
         return target.write_mapped(offset, &bytes).map(drop);
     }
-    let mut bytes = vec![0; length as usize];
+    let mut bytes = Vec::new();
+    make_room(&mut bytes, length)?;
     source.read_at(source_offset, &mut bytes)?;
     target.write_mapped(offset, &bytes).map(drop)
 }

@@ -55,7 +55,7 @@ fn read_data(reader: &mut impl Read, header: Header) -> Result<HostTensor> {
         data.chunks_exact_mut(part).for_each(<[u8]>::reverse);
     }
     if header.fortran_order {
-        data = transpose(&data, &header.shape, width);
+        data = transpose(&data, &header.shape, width)?;
     }
     HostTensor::new(header.element_type, header.shape, data)
 }
@@ -101,12 +101,12 @@ fn exactly(reader: &mut impl Read, length: u64, what: &str) -> Result<Vec<u8>> {
 }
 
 /// Row-major copy of column-major data.
-fn transpose(data: &[u8], shape: &[u64], width: usize) -> Vec<u8> {
+fn transpose(data: &[u8], shape: &[u64], width: usize) -> Result<Vec<u8>> {
     let mut strides = vec![width; shape.len()];
     for d in 1..shape.len() {
         strides[d] = strides[d - 1] * shape[d - 1] as usize;
     }
-    let mut out = Vec::with_capacity(data.len());
+    let mut out = super::reserve(data.len())?;
     let (mut index, mut source) = (vec![0u64; shape.len()], 0usize);
     for _ in 0..data.len() / width {
         out.extend_from_slice(&data[source..source + width]);
@@ -120,7 +120,7 @@ fn transpose(data: &[u8], shape: &[u64], width: usize) -> Vec<u8> {
             index[d] = 0;
         }
     }
-    out
+    Ok(out)
 }
 
 #[derive(Debug)]

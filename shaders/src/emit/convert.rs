@@ -105,7 +105,7 @@ impl Lanes {
                 // Of the magnitude, lest two large parts cancel.
                 let (low, high, negative) = self.magnitude(low, high);
                 let sum = self.float_of_pair(low, high);
-                let negated = self.fop(Op::FNegate, &[sum]);
+                let negated = self.negate(sum);
                 self.fselect(negative, negated, sum)
             }
         }

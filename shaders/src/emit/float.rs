@@ -31,7 +31,7 @@ impl Lanes {
             Function::HardSwish => self.hard_swish(x),
             Function::Log => self.log(x),
             Function::Mish => self.mish(x),
-            Function::Neg => self.fop(Op::FNegate, &[x]),
+            Function::Neg => self.negate(x),
             Function::Reciprocal => {
                 let one = self.f(1.0);
                 self.div(one, x)
@@ -135,7 +135,7 @@ impl Lanes {
 
     /// `numerator / (1 + exp(-x))`.
     fn over_one_plus_exp(&mut self, numerator: Id, x: Id) -> Id {
-        let negated = self.fop(Op::FNegate, &[x]);
+        let negated = self.negate(x);
         let power = self.exp(negated);
         let one = self.f(1.0);
         let sum = self.add(one, power);
@@ -188,7 +188,7 @@ impl Lanes {
     /// `max(x, 0) + log(1 + exp(-|x|))`.
     fn softplus(&mut self, x: Id) -> Id {
         let magnitude = self.fabs(x);
-        let negated = self.fop(Op::FNegate, &[magnitude]);
+        let negated = self.negate(magnitude);
         let e = self.exp(negated);
         let log1p = self.log1p(e);
         let positive = self.float1(Function::Relu, x);

@@ -4,6 +4,8 @@
 //! instructions, not its types, tell signed from unsigned), `bvec4` for booleans. Integers narrower than 32 bits are kept
 //! sign- or zero-extended.
 
+use std::collections::BTreeMap;
+
 use spirv::{GlslStd450Op, Op};
 
 use halite_spirv::{Assembler, Id};
@@ -31,6 +33,8 @@ pub(crate) struct Lanes {
     pub(crate) asm: Assembler,
     /// Whether the device has 16-bit floats.
     pub(crate) float16: bool,
+    /// Floats by their negations.
+    pub(crate) negated: BTreeMap<Id, Id>,
 }
 
 impl Lanes {
@@ -195,8 +199,25 @@ impl Lanes {
         self.exact(Op::FSub, a, b)
     }
 
+    /// A product, of which signs are taken first, which changes nothing: Mesa's compilers move them through products, and take twice as
+    /// long, or four times, for each negation in a chain of products.
     pub(crate) fn mul(&mut self, a: Id, b: Id) -> Id {
-        self.exact(Op::FMul, a, b)
+        let [(a, minus_a), (b, minus_b)] = [a, b].map(|id| match self.negated.get(&id) {
+            Some(of) => (*of, true),
+            None => (id, false),
+        });
+        let product = self.exact(Op::FMul, a, b);
+        if minus_a == minus_b { product } else { self.negate(product) }
+    }
+
+    /// The negation of floats.
+    pub(crate) fn negate(&mut self, x: Id) -> Id {
+        if let Some(of) = self.negated.get(&x) {
+            return *of;
+        }
+        let made = self.fop(Op::FNegate, &[x]);
+        self.negated.insert(made, x);
+        made
     }
 
     pub(crate) fn div(&mut self, a: Id, b: Id) -> Id {

@@ -92,7 +92,7 @@ impl Lanes {
                 -0.000_185_572_66,
             ],
         );
-        let negated = self.fop(Op::FNegate, &[exponent]);
+        let negated = self.negate(exponent);
         let rest = self.exp(negated);
         let far = self.sub(one, rest);
         let far = self.with_sign_of(far, x);
@@ -207,7 +207,7 @@ impl Lanes {
         let even = self.fext(GlslStd450Op::Trunc, &[halved]);
         let odd = self.bop(Op::FOrdNotEqual, &[even, halved]);
         let odd = self.bop(Op::LogicalAnd, &[integral, odd]);
-        let negated = self.fop(Op::FNegate, &[power]);
+        let negated = self.negate(power);
         let signed = self.fselect(odd, negated, power);
         // Of -0 too.
         let [bits, none] = [self.bits(a), self.u(0)];

@@ -169,8 +169,14 @@ fn copy((input, start, words): (usize, u64, Size)) -> Result<Option<Step>, Unfit
     Ok(step.grid.iter().all(|groups| *groups != 0).then_some(step))
 }
 
+/// Code whose bindings were moved, and what it was made of, by where that lies and by its new bindings.
+type Moved = HashMap<(usize, Vec<NewBinding>), (Module, Arc<[u32]>)>;
+
 /// The plan with one binding for each buffer of a step.
 fn rebound(mut plan: Plan, shared: &Shared) -> Result<Plan, Unfit> {
+    // Steps of a recurrence are the same few kernels over the same few places, thousands of times.
+    // They are known by where their code lies, which is held beside what was made of it.
+    let mut made = Moved::new();
     for step in &mut plan.steps {
         let mut buffers: Vec<Slot> = Vec::new();
         let mut bindings = Vec::new();
@@ -185,7 +191,16 @@ fn rebound(mut plan: Plan, shared: &Shared) -> Result<Plan, Unfit> {
         let same =
             |(index, new): (usize, &NewBinding)| *new == NewBinding { binding: index as u32, offset: 0 };
         if !bindings.iter().enumerate().all(same) {
-            step.module = Module::Emitted(moved(&step.module, &bindings)?);
+            let key = (step.module.place(), bindings);
+            let words = match made.get(&key) {
+                Some((_, words)) => words.clone(),
+                None => {
+                    let words = moved(&step.module, &key.1)?;
+                    made.insert(key, (step.module.clone(), words.clone()));
+                    words
+                }
+            };
+            step.module = Module::Emitted(words);
         }
         step.bindings = buffers;
     }

@@ -62,6 +62,12 @@ pub(crate) fn node(operator: &str, inputs: &[&str], outputs: &[&str], attributes
         .bytes(7, domain)
 }
 
+/// An attribute with integers.
+pub(crate) fn ints(name: &str, values: &[i64]) -> Message {
+    let message = values.iter().fold(Message::default().bytes(1, name), |all, value| all.varint(8, *value));
+    message.varint(20, 7)
+}
+
 /// An attribute that is an integer.
 pub(crate) fn int(name: &str, value: i64) -> Message {
     Message::default().bytes(1, name).varint(3, value).varint(20, 2)

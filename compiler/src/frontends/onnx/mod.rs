@@ -25,6 +25,9 @@ mod ops;
 mod order;
 mod ports;
 mod repeat;
+mod rolled;
+#[cfg(test)]
+mod rolled_tests;
 mod runs;
 mod scan;
 mod sequence;

@@ -1,4 +1,4 @@
-//! Loops of ONNX models. One whose number of runs is known is put in that often; others become a node with a region.
+//! Loops of ONNX models. One whose number of runs is known and not large is put in that often; others become a node with a region.
 
 use halite_formats::onnx::{Graph as GraphProto, Type};
 use halite_ops::{DType, Values};
@@ -8,6 +8,7 @@ use super::{
     Result, constant,
     importer::{Importer, Site},
     listed::{Kind, Listed},
+    rolled::Rolled,
     runs::{Repeat, Run},
     value::{Value, stack, tensors},
 };
@@ -18,6 +19,8 @@ use crate::{
 
 /// Most runs of a loop that is put in as what it does.
 pub(super) const MOST_RUNS: i64 = 10_000;
+/// What numbers are that say how often a loop runs.
+const WHAT: &str = "how often a loop runs";
 /// Most nodes that loops may become.
 const MOST_NODES: usize = 100_000;
 
@@ -69,6 +72,9 @@ pub(super) fn loops<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<
         false => None,
     };
     if let Some(Ok(Some(values))) = tried {
+        return Ok(values);
+    }
+    if let Some(values) = rolled(importer, site, &start)? {
         return Ok(values);
     }
     match unrolled(importer, site, &start)? {
@@ -138,7 +144,13 @@ fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -
         lists.push(Some(list.kind(&importer.builder)));
     }
     let count = start.carried.len();
-    let repeat = Repeat { most: start.most, condition: start.condition, carried, gathered: start.gathers() };
+    let repeat = Repeat {
+        most: start.most,
+        condition: start.condition,
+        carried,
+        gathered: start.gathers(),
+        runs: None,
+    };
     let made = repeat.as_node(importer, site, &|importer, [run, go], carried| {
         let mut arguments = vec![Value::Tensor(run), Value::Tensor(go)];
         arguments.extend(values_of(carried, &lists));
@@ -218,7 +230,6 @@ fn unrolled<'m>(
     site: &Site<'m>,
     start: &Start<'m>,
 ) -> Result<std::result::Result<Done, CompileError>> {
-    const WHAT: &str = "how often a loop runs";
     let first = |ids: Vec<i64>| ids.first().copied().unwrap_or(0);
     let known = |importer: &Importer<'_>, id: Option<TensorId>, default: i64| match id {
         Some(id) => importer.builder.need_ints(id, WHAT).map(first),
@@ -260,6 +271,28 @@ fn unrolled<'m>(
         done.gathered.iter_mut().zip(values).for_each(|(all, value)| all.push(value));
     }
     Ok(Ok(done))
+}
+
+/// A loop of many runs as a node; none where it is not known to have many, or takes runs one by one.
+fn rolled<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
+    let known = |id: Option<TensorId>| -> Option<i64> {
+        id.map_or(Some(1), |id| importer.builder.need_ints(id, WHAT).ok()?.first().copied())
+    };
+    let is_tensor = |value: &Value| matches!(value, Value::Tensor(_));
+    let most = start.most.and_then(|id| known(Some(id))).and_then(|most| u64::try_from(most).ok());
+    let begins = known(start.condition).is_some_and(|condition| condition != 0);
+    let Some(runs) = most.filter(|_| begins && start.carried.iter().all(is_tensor)) else { return Ok(None) };
+    let carried = tensors(&start.carried, &site.location)?;
+    let rolled = Rolled { runs, carried, walked: Vec::new(), gathered: start.gathers() };
+    let made = rolled.as_node(importer, site, &|importer, number, go, carried, _| {
+        let number = number.tensor(importer)?;
+        let arguments = [number, go].iter().chain(carried).copied().map(Value::Tensor).collect();
+        let mut results = tensors(&body(importer, site, start.body, arguments)?, &site.location)?;
+        let gathered = results.split_off(1 + carried.len());
+        let carried = results.split_off(1);
+        Ok(Run { condition: results[0], carried, gathered })
+    })?;
+    Ok(made.map(|all| all.into_iter().map(Value::Tensor).collect()))
 }
 
 /// One run of a body.

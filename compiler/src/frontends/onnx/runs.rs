@@ -1,7 +1,8 @@
-//! Loops whose number of runs is not known when a model is compiled: a node with a region. What is carried may change its
-//! sizes from run to run, and what each run gives is joined.
+//! Loops as nodes with a region: whose number of runs is not known when a model is compiled, or is large. Where it is not known, what is
+//! carried may change its sizes from run to run, and what each run gives is joined. Where it is, each run writes its rows to their
+//! places among those of all.
 
-use halite_ops::{DType, Values};
+use halite_ops::{DType, Operation, Values, numbers::Numbers, scatters::Reduction};
 use halite_sizes::Size;
 
 use super::{
@@ -27,6 +28,8 @@ pub(super) struct Repeat {
     pub(super) carried: Vec<TensorId>,
     /// How many values each run gives that are joined.
     pub(super) gathered: usize,
+    /// The number of runs, where it is known and no condition ends them earlier.
+    pub(super) runs: Option<u64>,
 }
 
 /// What a run gives.
@@ -91,7 +94,8 @@ struct Symbols {
 
 impl Repeat {
     /// The loop as a node: what is carried behind the last run, and the joined values. None where what is carried changes its
-    /// type, or where sizes cannot be such that data decide.
+    /// type, or where sizes cannot be such that data decide. With a known number of runs also where what is carried changes its
+    /// sizes, where a condition is looked at, or where a run waits for the host.
     pub(super) fn as_node<'m>(
         &self,
         importer: &mut Importer<'m>,
@@ -120,20 +124,32 @@ impl Repeat {
                 let rows: Vec<Type> = run.gathered.iter().map(|id| importer.type_of(*id)).collect();
                 importer.builder.rollback(mark);
                 for row in rows {
-                    carried.push(none_of(importer, site, &row, before)?);
+                    if row.1.iter().any(|size| size.symbols().iter().any(|own| *own as usize >= before)) {
+                        let reason = "a loop that joins values of its runs whose sizes are computed in it";
+                        return Err(CompileError::unsupported(&site.location, reason));
+                    }
+                    carried.push(match self.runs {
+                        Some(runs) => all_of(importer, &row, runs)?,
+                        None => none_of(importer, &row)?,
+                    });
                 }
                 mark = importer.builder.mark();
                 continue;
             }
-            let made = self.joined(importer, &run, &arguments[2..])?;
+            let made = self.joined(importer, &run, arguments[0], &arguments[2..])?;
             let mut is_known = true;
             for ((one, given), made) in carried.iter_mut().zip(&given).zip(&made) {
                 match one.compare(given, &importer.type_of(*made)) {
                     None => return Ok(None),
+                    Some(true) if self.runs.is_some() => return Ok(None),
                     Some(is_new) => is_known &= !is_new,
                 }
             }
             if is_known {
+                let goes_on = run.condition == arguments[1];
+                if self.runs.is_some() && (!goes_on || importer.builder.waits()) {
+                    return Ok(None);
+                }
                 return self.close(importer, &carried, &symbols, &arguments, &run, made).map(Some);
             }
         }
@@ -157,15 +173,27 @@ impl Repeat {
         Ok(Some(Symbols { inside, behind }))
     }
 
-    /// What is carried to the next run, with the values that are joined so far.
-    fn joined(&self, importer: &mut Importer<'_>, run: &Run, given: &[TensorId]) -> Result<Vec<TensorId>> {
+    /// What is carried to the next run, with the values that are joined so far: those of the run with this number come to them.
+    fn joined(
+        &self,
+        importer: &mut Importer<'_>,
+        run: &Run,
+        number: TensorId,
+        given: &[TensorId],
+    ) -> Result<Vec<TensorId>> {
         let b = &mut importer.builder;
         let mut made = run.carried.clone();
         for (row, so_far) in run.gathered.iter().zip(&given[self.carried.len()..]) {
             let mut sizes = b.sizes(*row).to_vec();
             sizes.insert(0, 1.into());
             let row = b.reshape_to(*row, &sizes)?;
-            made.push(b.concat(&[*so_far, row], 0)?);
+            made.push(match self.runs {
+                Some(_) => {
+                    let place = b.reshape(number, &[1, 1])?;
+                    b.scatter_nd([*so_far, place, row], Reduction::None)?
+                }
+                None => b.concat(&[*so_far, row], 0)?,
+            });
         }
         Ok(made)
     }
@@ -219,16 +247,7 @@ impl Repeat {
 }
 
 /// No values of runs that have been joined so far, each of a type: their number changes.
-fn none_of(
-    importer: &mut Importer<'_>,
-    site: &Site<'_>,
-    (element, row): &Type,
-    symbols: usize,
-) -> Result<Carried> {
-    if row.iter().any(|size| size.symbols().iter().any(|symbol| *symbol as usize >= symbols)) {
-        let reason = "a loop that joins values of its runs whose sizes are computed in it";
-        return Err(CompileError::unsupported(&site.location, reason));
-    }
+fn none_of(importer: &mut Importer<'_>, (element, row): &Type) -> Result<Carried> {
     let none = importer.builder.constant("", *element, &[0], bytes::Bytes::new())?;
     let sizes: Vec<Size> = std::iter::once(0.into()).chain(row.iter().copied()).collect();
     // A constant would fix the other sizes.
@@ -236,4 +255,16 @@ fn none_of(
     let mut changes = vec![false; sizes.len()];
     changes[0] = true;
     Ok(Carried { initial, types: (*element, sizes), changes })
+}
+
+/// The place for the values of all runs, each of a type: each run writes its own.
+fn all_of(importer: &mut Importer<'_>, (element, row): &Type, runs: u64) -> Result<Carried> {
+    let b = &mut importer.builder;
+    // Known zeros would be in the module, as many as there are elements.
+    let zero = Operation::Numbers(Numbers { values: vec![0.into()] });
+    let zero = b.push(NodeOp::Operation(zero), &[], &[(DType::I64.into(), vec![1u64])])?[0];
+    let zero = b.cast(zero, *element)?;
+    let sizes: Vec<Size> = std::iter::once(runs.into()).chain(row.iter().copied()).collect();
+    let initial = b.expand_to(zero, &sizes)?;
+    Ok(Carried { initial, changes: vec![false; sizes.len()], types: (*element, sizes) })
 }

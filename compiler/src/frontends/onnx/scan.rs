@@ -1,4 +1,4 @@
-//! Scans of ONNX models: put in step by step where the number of steps is known, else a node with a region.
+//! Scans of ONNX models: put in step by step where the number of steps is known and not large, else a node with a region.
 
 use halite_formats::onnx::{AttributeValue, Graph as GraphProto};
 use halite_ops::{
@@ -11,6 +11,7 @@ use super::{
     Result,
     importer::{Importer, Site},
     repeat::{MOST_RUNS, body},
+    rolled::{Rolled, place},
     runs::{Repeat, Run},
     value::{Value, stack, tensors},
 };
@@ -81,17 +82,6 @@ pub(super) fn scan<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<V
     Ok(results.into_iter().map(Value::Tensor).collect())
 }
 
-/// The place with a number along an axis, which is dropped.
-fn place(importer: &mut Importer<'_>, tensor: TensorId, axis: usize, at: u64) -> Result<TensorId> {
-    let b = &mut importer.builder;
-    let mut dims = b.sizes(tensor).to_vec();
-    let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
-    ranges[axis] = Range { start: at.into(), step: 1, count: 1.into() };
-    dims.remove(axis);
-    let part = b.slice(tensor, &ranges)?;
-    b.reshape_to(part, &dims)
-}
-
 /// The scan as a node, for a number of steps that is not known yet; none where its body carries what changes its type.
 fn as_node<'m>(
     importer: &mut Importer<'m>,
@@ -111,6 +101,7 @@ fn as_node<'m>(
         condition: None,
         carried: scan.states.clone(),
         gathered: scan.joined.len(),
+        runs: None,
     };
     let made = repeat.as_node(importer, site, &|importer, [run, go], states| {
         let mut arguments: Vec<Value> = states.iter().copied().map(Value::Tensor).collect();
@@ -176,9 +167,18 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
     let lengths: Vec<u64> =
         scan.walked.iter().map(|w| importer.builder.sizes(w.tensor)[w.axis].exact()).collect();
     let length = lengths[0];
-    if lengths.iter().any(|other| *other != length) || length == 0 || length > MOST_RUNS as u64 {
+    if lengths.iter().any(|other| *other != length) || length == 0 {
         let reason =
-            format!("a scan along axes of {lengths:?} places; there must be equally many, 1 to {MOST_RUNS}");
+            format!("a scan along axes of {lengths:?} places; there must be equally many, and one at least");
+        return Err(CompileError::unsupported(&site.location, reason));
+    }
+    if let Some(outputs) = rolled(importer, site, scan, length)? {
+        return Ok(outputs);
+    }
+    if length > MOST_RUNS.cast_unsigned() {
+        let reason = format!(
+            "a scan of {length} steps; those whose states change their types have {MOST_RUNS} at most"
+        );
         return Err(CompileError::unsupported(&site.location, reason));
     }
     let mut states = scan.states.clone();
@@ -207,6 +207,49 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
         outputs.push(stack(&mut importer.builder, &all, usize::try_from(axis).unwrap_or(usize::MAX))?);
     }
     Ok(outputs)
+}
+
+/// A scan of many steps as a node; none where there are few, or where that takes steps one by one.
+fn rolled<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    scan: &Scan<'m>,
+    runs: u64,
+) -> Result<Option<Vec<TensorId>>> {
+    importer.builder.at(site.location.clone());
+    let mut walked = Vec::new();
+    for own in &scan.walked {
+        walked.push(forward(importer, own)?);
+    }
+    let carried = scan.states.clone();
+    let rolled = Rolled { runs, carried, walked, gathered: scan.joined.len() };
+    let made = rolled.as_node(importer, site, &|importer, _, go, states, parts| {
+        let arguments = states.iter().chain(parts).copied().map(Value::Tensor).collect();
+        let mut carried = tensors(&body(importer, site, scan.body, arguments)?, &site.location)?;
+        let gathered = carried.split_off(states.len());
+        Ok(Run { condition: go, carried, gathered })
+    })?;
+    let Some(mut outputs) = made else { return Ok(None) };
+    for (output, (axis, reverse)) in outputs[scan.states.len()..].iter_mut().zip(&scan.joined) {
+        *output = turned(importer, site, *output, *axis, *reverse)?;
+    }
+    Ok(Some(outputs))
+}
+
+/// What is walked with its axis first, and in the order of steps.
+fn forward(importer: &mut Importer<'_>, walked: &Walked) -> Result<TensorId> {
+    let b = &mut importer.builder;
+    let mut order: Vec<usize> = (0..b.rank(walked.tensor)).collect();
+    order.remove(walked.axis);
+    order.insert(0, walked.axis);
+    let turned = b.transpose(walked.tensor, &order)?;
+    if !walked.reverse {
+        return Ok(turned);
+    }
+    let mut ranges: Vec<Range<Size>> = b.sizes(turned).iter().map(|size| Range::all(*size)).collect();
+    let count = ranges[0].count;
+    ranges[0] = Range { start: count - 1, step: -1, count };
+    b.slice(turned, &ranges)
 }
 
 /// A scan for each of a batch.

@@ -22,6 +22,8 @@ use crate::{
 pub(crate) enum Keeper {
     /// Device memory.
     Allocation(Arc<Allocation>),
+    /// All device memory that a recording uses, for each of its parts.
+    Allocations(Arc<[Arc<Allocation>]>),
     /// A pipeline and its layouts.
     Kernel(Arc<Kernel>),
     /// A recorded reusable command buffer.

@@ -20,12 +20,14 @@ impl Queue {
         used: Vec<Arc<Allocation>>,
     ) -> Result<()> {
         let last = lowered.cut().len() - 1;
+        // Each part keeps all of it: a later part may not come to be placed. They share one list: a recording of thousands of commands
+        // has hundreds of parts.
+        let used: Arc<[Arc<Allocation>]> = used.into();
         for part in 0..last {
             let waits = if part == 0 { waits } else { &[] };
             let record = |batch: &mut Batch, _: &mut RecorderSource<'_>| {
                 batch.append(core, lowered, part)?;
-                // Each keeps all of it: a later part may not come to be placed.
-                batch.keepers.extend(used.iter().cloned().map(Keeper::Allocation));
+                batch.keepers.push(Keeper::Allocations(used.clone()));
                 Ok(())
             };
             self.place_part(core, waits, &Fence::default(), Some(signal), record)?;
@@ -33,7 +35,7 @@ impl Queue {
         let (waits, part_of) = if last == 0 { (waits, None) } else { (&[][..], Some(signal)) };
         let record = |batch: &mut Batch, _: &mut RecorderSource<'_>| {
             batch.append(core, lowered, last)?;
-            batch.keepers.extend(used.into_iter().map(Keeper::Allocation));
+            batch.keepers.push(Keeper::Allocations(used));
             Ok(())
         };
         self.place_part(core, waits, signal, part_of, record).map(drop)

@@ -75,7 +75,7 @@ fn dispatched(keepers: &[Keeper]) -> Vec<Dispatched<'_>> {
             Keeper::Lowered(lowered) => {
                 all.extend(lowered.kernels().map(|kernel| (kernel.name.as_str(), Some(lowered.id()))));
             }
-            Keeper::Allocation(_) => {}
+            Keeper::Allocation(_) | Keeper::Allocations(_) => {}
         }
     }
     all

@@ -12,6 +12,7 @@ mod commands;
 pub mod control;
 mod disguise;
 mod instance;
+pub mod memory;
 mod rules;
 
 use std::{

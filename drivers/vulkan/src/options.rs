@@ -29,10 +29,7 @@ pub const OPTIONS: &[(&str, &str)] = &[
         "path, or list of paths in the system's PATH form: libraries or manifests of Vulkan drivers to load directly \
          instead of through a Vulkan loader; no validation then",
     ),
-    (
-        "kept_kernels",
-        "number (64): compiled kernels kept for later executables when no executable has them any more",
-    ),
+    ("kept_kernels", "number (64): compiled kernels kept when no executable has them any more"),
     (
         "libvulkan",
         "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's",
@@ -456,7 +453,6 @@ mod tests {
             ("dispatch_abi", "bda"),
             ("pipeline_cache", "some/dir"),
             ("queues", "2"),
-            ("kept_kernels", "0"),
             ("robust_buffer_access", "true"),
             ("submission_limit", "7"),
         ])

@@ -6,7 +6,10 @@ mod common;
 #[path = "common/shim.rs"]
 mod shim;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use common::*;
 use halite_hal::{
@@ -247,13 +250,20 @@ fn kernels_that_are_the_same_are_built_once() {
         assert_eq!(built(shim, &device, 8).1, all, "another constant is another kernel");
         drop((first, second));
         assert_eq!(built(shim, &device, 7).1, all - 2, "two are kept when nobody has them");
+        // The thread that built some lets go of them a moment later than it says so.
+        let all_again = |device: &Arc<dyn Device>| {
+            let end = Instant::now() + Duration::from_secs(20);
+            while built(shim, device, 7).1 < all {
+                assert!(Instant::now() < end, "none are kept");
+                device.trim();
+            }
+        };
         device.trim();
-        assert_eq!(built(shim, &device, 7).1, all, "none when memory is wanted back");
+        all_again(&device);
         drop(device);
         let device = shim.open(info, &[("kept_kernels", "0")]).unwrap();
-        for _ in 0..2 {
-            assert_eq!(built(shim, &device, 7).1, all, "none when that is wished");
-        }
+        assert_eq!(built(shim, &device, 7).1, all);
+        all_again(&device);
         drop(device);
         assert_eq!(shim.live(), 0);
     });

@@ -13,7 +13,8 @@ use halite_tools::kernels::capabilities;
 
 /// The Vulkan device at hand.
 fn vulkan() -> Option<Arc<dyn Device>> {
-    match halite_layers::open(&registry(&[]), "vulkan?pipeline_cache=off", &Options::new()) {
+    match halite_layers::open(&registry(&[]), "vulkan?pipeline_cache=off&kept_kernels=2048", &Options::new())
+    {
         Ok(device) => Some(device),
         Err(e) => {
             assert!(std::env::var("HALITE_TEST_DEVICE").is_err(), "the tests were to run on a device: {e}");
@@ -85,6 +86,7 @@ fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
     let Some(device) = vulkan() else { return };
     let mut target = capabilities(device.info()).unwrap();
     target.max_storage_buffers = BINDINGS as u32;
+    let is_thorough = std::env::var_os("HALITE_TEST_THOROUGH").is_some();
     let (mut tried, mut failures) = (HashSet::new(), Vec::new());
     let samples = Operation::NAMES.iter().flat_map(|name| Operation::samples(name));
     for operation in
@@ -94,8 +96,10 @@ fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
             let Some(plan) = candidate.plan() else { continue };
             let whole = candidate.variant.plan(&operation).unwrap();
             let fits = whole.steps.iter().all(|step| step.bindings.len() <= BINDINGS);
-            // One of each kind of binding: sizes of tiles and types of elements change nothing of it, and drivers take long to compile.
-            let slots: Vec<_> = whole.steps.iter().map(|step| step.bindings.clone()).collect();
+            // One of each kind of binding, and in the short form one of each template: sizes of tiles and types of elements change nothing
+            // of it, and drivers take long to compile.
+            let bindings = whole.steps.iter().map(|step| step.bindings.clone());
+            let slots: Vec<_> = bindings.filter(|_| is_thorough).collect();
             let kind = (operation.name(), &candidate.variant.template);
             if fits || !tried.insert((kind, format!("{slots:?}"))) {
                 continue;
@@ -107,5 +111,6 @@ fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(tried.len() > 40, "{} plans", tried.len());
+    let least = if is_thorough { 40 } else { 15 };
+    assert!(tried.len() > least, "{} plans", tried.len());
 }

@@ -16,7 +16,7 @@ const STEP: usize = 16;
 
 /// The Vulkan device at hand.
 fn device() -> Option<OnDevice> {
-    match opener(registry(&[]), "vulkan?pipeline_cache=off", Options::new())() {
+    match opener(registry(&[]), "vulkan?pipeline_cache=off&kept_kernels=2048", Options::new())() {
         Ok(device) => {
             let target = capabilities(device.info()).ok();
             Some(OnDevice::new(device, target))

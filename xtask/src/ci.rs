@@ -45,7 +45,7 @@ pub fn run(options: &Options) -> Result<()> {
         shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
     if !options.without_tests {
-        test::all(&test::Options::default(), &mut steps);
+        test::all(&test::Options::thorough(), &mut steps);
         c_programs(&mut steps);
         java_interface(&mut steps);
         steps.take("hostile files, the short form", attack::short);

@@ -486,7 +486,9 @@ mod tests {
     fn weights_stay_where_others_read_them_or_devices_could_not_bind_them() {
         assert_eq!(products(64, 32, false), 1);
         assert_eq!(products(64, 32, true), 2);
-        // Each is 96 MiB.
-        assert_eq!(products(1536, 1 << 15, false), 2);
+        // Each is 96 MiB: seconds of converting, for a sum.
+        if std::env::var_os("HALITE_TEST_THOROUGH").is_some() {
+            assert_eq!(products(1536, 1 << 15, false), 2);
+        }
     }
 }

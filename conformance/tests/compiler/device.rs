@@ -1,6 +1,6 @@
 //! Finding the Vulkan device at hand, and comparing what modules give.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use halite_compiler::{Compiled, graph::Graph};
 use halite_conformance::{executor::Executor, suites::models};
@@ -14,11 +14,29 @@ use halite_tools::kernels::capabilities;
 /// The Vulkan device at hand.
 pub struct Device(Executor);
 
+/// It has all recordings checked for barriers, and keeps the kernels of all programs here: most programs have kernels of others, and
+/// are compiled more than once.
+const URI: &str = "vulkan?hazards=on&pipeline_cache=off&kept_kernels=2048";
+
+/// The device that tests of this program have open now.
+static OPEN: Mutex<Option<Weak<dyn halite_hal::Device>>> = Mutex::new(None);
+
+/// That device, or a new one.
+fn open() -> halite_hal::Result<Arc<dyn halite_hal::Device>> {
+    let mut open = OPEN.lock().unwrap();
+    if let Some(device) = open.as_ref().and_then(Weak::upgrade) {
+        return Ok(device);
+    }
+    let device = halite_layers::open(&registry(&[]), URI, &Options::new())?;
+    *open = Some(Arc::downgrade(&device));
+    Ok(device)
+}
+
 impl Device {
-    /// Opens it, and has it check that no recording lacks a barrier. Says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
+    /// Opens it, or takes the one that another test has open. Says so where there is none. `HALITE_TEST_DEVICE` names the one that the tests are to run on.
     pub fn vulkan() -> Option<Device> {
         let wanted = std::env::var("HALITE_TEST_DEVICE");
-        match halite_layers::open(&registry(&[]), "vulkan?hazards=on&pipeline_cache=off", &Options::new()) {
+        match open() {
             Ok(device) => {
                 let name = device.info().name.to_lowercase();
                 let other = wanted.as_ref().is_ok_and(|wanted| !name.contains(&wanted.to_lowercase()));

@@ -74,6 +74,7 @@ impl Device for VulkanDevice {
     }
 
     fn trim(&self) {
+        self.core.kernels.trim();
         self.core.allocator.trim();
     }
 

@@ -16,7 +16,7 @@ use halite_spirv::{EntryFacts, ModuleFacts};
 use crate::{
     context::DeviceContext,
     device::Core,
-    pipeline::{CompilePool, Kernel, KernelLayout, LayoutDesc, PipelineSource},
+    pipeline::{CompilePool, Kernel, KernelKey, KernelLayout, Kernels, LayoutDesc, PipelineSource},
 };
 
 /// An executable of this driver.
@@ -25,6 +25,8 @@ pub(crate) struct VulkanExecutable {
     functions: Vec<FunctionInfo>,
     kernels: Vec<Arc<Kernel>>,
     compiler: CompilePool,
+    /// Where kernels are shared with other executables.
+    shared: Kernels,
     label: String,
 }
 
@@ -47,15 +49,18 @@ impl VulkanExecutable {
             functions: Vec::new(),
             kernels: Vec::new(),
             compiler: core.compiler.clone(),
+            shared: core.kernels.clone(),
             label: desc.label.clone(),
         };
         for index in 0..parsed.pipelines.len() {
-            let builder = KernelBuilder { ctx, parsed: &parsed, shaders: &shaders, desc, index };
+            let builder =
+                KernelBuilder { ctx, shared: &core.kernels, parsed: &parsed, shaders: &shaders, desc, index };
             let (info, kernel) = builder.build(constants.clone())?;
             executable.functions.push(info);
-            executable.kernels.push(Arc::new(kernel));
+            executable.kernels.push(kernel);
         }
-        core.compiler.build(executable.kernels.iter().map(Arc::downgrade));
+        let open = executable.kernels.iter().filter(|kernel| !kernel.is_settled());
+        core.compiler.build(open.map(Arc::downgrade));
         Ok(executable)
     }
 
@@ -93,6 +98,7 @@ fn read_shader(bytes: &bytes::Bytes) -> Result<Shader> {
 /// Makes one kernel of an executable.
 struct KernelBuilder<'a> {
     ctx: &'a Arc<DeviceContext>,
+    shared: &'a Kernels,
     parsed: &'a Parsed,
     shaders: &'a [Shader],
     desc: &'a ExecutableDesc,
@@ -100,7 +106,7 @@ struct KernelBuilder<'a> {
 }
 
 impl KernelBuilder<'_> {
-    fn build(&self, constants: Arc<[u32]>) -> Result<(FunctionInfo, Kernel)> {
+    fn build(&self, constants: Arc<[u32]>) -> Result<(FunctionInfo, Arc<Kernel>)> {
         let pipeline = &self.parsed.pipelines[self.index];
         let missing = || status!(InvalidArgument, "kernel '{}' names parts that do not exist", pipeline.name);
         let shader = self.shaders.get(pipeline.shader_module as usize).ok_or_else(missing)?;
@@ -130,19 +136,23 @@ impl KernelBuilder<'_> {
             address_bindings: bda.map(|b| b.bindings.len() as u32),
             constant_count,
         };
-        let kernel_layout =
-            KernelLayout::new(self.ctx, &desc).context(|| format!("kernel '{}'", pipeline.name))?;
-        let info = FunctionInfo {
-            name: pipeline.name.clone(),
-            binding_count: kernel_layout.binding_count,
-            constant_count,
-            workgroup_size: entry.local_size,
-        };
         let entry_point = CString::new(pipeline.entry_point.as_str()).map_err(|_| {
             status!(InvalidArgument, "kernel '{}' has a zero byte in its name", pipeline.name)
         })?;
         let source = PipelineSource { words, entry_point, required_subgroup_size, constants };
-        Ok((info, Kernel::new(self.ctx.clone(), pipeline.name.clone(), kernel_layout, source)))
+        let key = KernelKey::new(&pipeline.name, &source, &desc);
+        let kernel = self.shared.get_or_make(key, || {
+            let layout =
+                KernelLayout::new(self.ctx, &desc).context(|| format!("kernel '{}'", pipeline.name))?;
+            Ok(Kernel::new(self.ctx.clone(), pipeline.name.clone(), layout, source))
+        })?;
+        let info = FunctionInfo {
+            name: pipeline.name.clone(),
+            binding_count: kernel.layout.binding_count,
+            constant_count,
+            workgroup_size: entry.local_size,
+        };
+        Ok((info, kernel))
     }
 }
 
@@ -157,6 +167,12 @@ fn entry_of<'a>(pipeline: &Pipeline, shader: &'a Shader) -> Result<&'a EntryFact
             shader.facts.entry_points.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
         )
     })
+}
+
+impl Drop for VulkanExecutable {
+    fn drop(&mut self) {
+        self.shared.keep(self.kernels.drain(..));
+    }
 }
 
 impl fmt::Debug for VulkanExecutable {

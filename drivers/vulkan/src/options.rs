@@ -29,6 +29,7 @@ pub const OPTIONS: &[(&str, &str)] = &[
         "path, or list of paths in the system's PATH form: libraries or manifests of Vulkan drivers to load directly \
          instead of through a Vulkan loader; no validation then",
     ),
+    ("kept_kernels", "number (64): compiled kernels kept when no executable has them any more"),
     (
         "libvulkan",
         "path, or list of paths in the system's PATH form: Vulkan loaders to try before the system's",
@@ -192,6 +193,8 @@ pub struct VulkanOptions {
     pub dispatch_abi: DispatchAbiChoice,
     /// Libraries or manifests of drivers that are loaded directly; no loader is used when there is one.
     pub icd: Vec<PathBuf>,
+    /// Compiled kernels that are kept when no executable has them any more.
+    pub kept_kernels: u32,
     /// Loaders to try before the system's.
     pub libvulkan: Vec<PathBuf>,
     /// How host and device exchange data.
@@ -237,6 +240,7 @@ impl Default for VulkanOptions {
             dedicated_compute_queue: true,
             dispatch_abi: DispatchAbiChoice::default(),
             icd: Vec::new(),
+            kept_kernels: 64,
             libvulkan: Vec::new(),
             memory: MemoryChoice::default(),
             memory_limit: None,
@@ -303,6 +307,7 @@ impl VulkanOptions {
             "dedicated_compute_queue" => self.dedicated_compute_queue = switch(name, value)?,
             "dispatch_abi" => self.dispatch_abi = parse_dispatch_abi(value)?,
             "icd" => self.icd = paths(value),
+            "kept_kernels" => self.kept_kernels = number(name, value, 0, 1 << 20)?,
             "libvulkan" => self.libvulkan = paths(value),
             "memory" => self.memory = parse_memory(value)?,
             MEMORY_LIMIT => match value.parse() {

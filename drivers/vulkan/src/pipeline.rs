@@ -3,6 +3,7 @@
 mod compile_pool;
 mod footprints;
 mod layout;
+mod shared;
 mod split;
 
 use std::{
@@ -21,6 +22,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
 pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};
+pub(crate) use shared::{KernelKey, Kernels};
 
 use split::SplitState;
 
@@ -132,6 +134,16 @@ impl Kernel {
     /// Whether its pipeline was built or has failed to be.
     pub fn is_settled(&self) -> bool {
         matches!(*self.state.lock(), State::Ready(_) | State::Failed(_))
+    }
+
+    /// Whether its pipeline is built.
+    pub fn is_ready(&self) -> bool {
+        matches!(*self.state.lock(), State::Ready(_))
+    }
+
+    /// Whether its pipeline could not be built.
+    pub fn has_failed(&self) -> bool {
+        matches!(*self.state.lock(), State::Failed(_))
     }
 
     /// Waits until somebody has built the pipeline; whether that is so at the deadline. DEADLINE_EXCEEDED when the Vulkan

@@ -6,13 +6,16 @@ mod common;
 #[path = "common/shim.rs"]
 mod shim;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use common::*;
 use halite_hal::{
     Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBufferMode, CommandCategory,
-    CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Fence, File, QueueAffinity, QueueOp,
-    Result,
+    CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence, File,
+    QueueAffinity, QueueOp, Result,
 };
 use shim::{OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY, Timelines, on_shim};
 
@@ -223,6 +226,46 @@ fn nothing_runs_after_a_submission_that_failed() {
         let mut bytes = [0; 64];
         data.read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [2; 64], "neither the first fill ran nor the last");
+    });
+}
+
+/// An executable with all of its kernels built, and the pipelines that were made for it.
+fn built(shim: &shim::Shim, device: &Arc<dyn Device>, constant: u32) -> (Arc<dyn Executable>, u32) {
+    let made = || shim.calls("vkCreateComputePipelines");
+    let before = made();
+    let executable = device.create_executable(desc(&kernels(), &[constant])).unwrap();
+    let functions: Vec<u32> = (0..executable.functions().len() as u32).collect();
+    assert_eq!(executable.wait_built(&functions, seconds(20)).unwrap(), functions.len());
+    (executable, made() - before)
+}
+
+#[test]
+fn kernels_that_are_the_same_are_built_once() {
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[("kept_kernels", "2")]).unwrap();
+        let (first, all) = built(shim, &device, 7);
+        assert_eq!(all as usize, first.functions().len());
+        let (second, more) = built(shim, &device, 7);
+        assert_eq!(more, 0, "both have the same kernels");
+        assert_eq!(built(shim, &device, 8).1, all, "another constant is another kernel");
+        drop((first, second));
+        assert_eq!(built(shim, &device, 7).1, all - 2, "two are kept when nobody has them");
+        // The thread that built some lets go of them a moment later than it says so.
+        let all_again = |device: &Arc<dyn Device>| {
+            let end = Instant::now() + Duration::from_secs(20);
+            while built(shim, device, 7).1 < all {
+                assert!(Instant::now() < end, "none are kept");
+                device.trim();
+            }
+        };
+        device.trim();
+        all_again(&device);
+        drop(device);
+        let device = shim.open(info, &[("kept_kernels", "0")]).unwrap();
+        assert_eq!(built(shim, &device, 7).1, all);
+        all_again(&device);
+        drop(device);
+        assert_eq!(shim.live(), 0);
     });
 }
 

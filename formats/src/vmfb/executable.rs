@@ -30,7 +30,7 @@ pub struct BdaLayout {
 }
 
 /// One binding of a descriptor set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DescriptorBinding {
     /// Binding number.
     pub binding: u32,
@@ -43,7 +43,7 @@ pub struct DescriptorBinding {
 }
 
 /// A push-constant range in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PushConstantRange {
     /// VkShaderStageFlags.
     pub stage_flags: u32,

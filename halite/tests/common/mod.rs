@@ -21,9 +21,9 @@ pub fn array(name: &str) -> Tensor {
     array.expect("the file has an array").into()
 }
 
-/// A Vulkan device, or a line that says why the test does nothing.
+/// A Vulkan device, or a line that says why the test does nothing. It keeps the kernels of all sessions of a test.
 pub fn device() -> Option<Device> {
-    match Device::open("vulkan") {
+    match Device::open("vulkan?kept_kernels=512") {
         Ok(device) => Some(device),
         Err(error) => {
             println!("SKIPPED: no Vulkan device: {error}");

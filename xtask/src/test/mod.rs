@@ -35,6 +35,12 @@ pub struct Options {
     /// Threads that keep the processor busy meanwhile.
     #[arg(long, default_value_t = 0, value_name = "N")]
     load: usize,
+    /// Everything on every driver, at every place and size, also what is dear and seldom finds something: as `cargo xtask ci` does.
+    #[arg(long)]
+    thorough: bool,
+    /// Start test programs in an order of chance; one that was told is given again with a number.
+    #[arg(long, value_name = "SEED", num_args = 0..=1)]
+    shuffle: Option<Option<u64>>,
     /// Test programs at once. Default: as many as there are processors
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -42,7 +48,19 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { filter: None, repeat: 1, load: 0, jobs: None }
+        Options { filter: None, repeat: 1, load: 0, thorough: false, shuffle: None, jobs: None }
+    }
+}
+
+impl Options {
+    /// All that there is to test.
+    pub fn thorough() -> Self {
+        Options { thorough: true, ..Options::default() }
+    }
+
+    /// What tests look at to know that this is not the short form.
+    fn form(&self) -> Vec<Variable> {
+        vec![("HALITE_TEST_THOROUGH", self.thorough.then(|| "1".into()))]
     }
 }
 
@@ -58,6 +76,16 @@ const ON_EACH_DEVICE: &str = "malformed";
 /// Test programs that run once, on the last driver: they hold what we do to kernels before any driver sees them, and drivers take
 /// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
 const ON_LAST_DEVICE: [&str; 1] = ["kernels"];
+
+/// Tests of programs that run on each driver, to which it is the same which: left out on all but the first.
+const SAME_ON_EACH: [&str; 3] = [
+    "a_part_of_all_suites_on_the_cpu_devices",
+    "the_same_program_gives_the_same_bytes",
+    "work_on_a_processor_with_the_memory_of_another",
+];
+
+/// The driver's own programs that run without Vulkan's loader in the short form: what is different then is how a driver is found.
+const WITHOUT_LOADER: [&str; 3] = ["direct", "dispatch", "transfer"];
 
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
 const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
@@ -98,7 +126,9 @@ pub fn all(options: &Options, steps: &mut Steps) {
             python::run(options, &icds, steps);
         }
         documentation(options, steps);
-        steps.take("a crate outside of the workspace", || outside(&icds));
+        if options.thorough {
+            steps.take("a crate outside of the workspace", || outside(&icds));
+        }
     }
 }
 
@@ -106,7 +136,7 @@ pub fn all(options: &Options, steps: &mut Steps) {
 fn documentation(options: &Options, steps: &mut Steps) {
     steps.take("examples in the documentation", || {
         let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast", "--"]);
-        set(&mut command, &variables());
+        set(&mut command, &[variables(), options.form()].concat());
         shell::run(command.args(&options.filter))
     });
 }
@@ -177,6 +207,7 @@ fn check_names(built: &Built) -> Result<()> {
         .chain(&ON_LAST_DEVICE)
         .chain(&LONGEST)
         .chain(&PLUGIN_TESTS)
+        .chain(&WITHOUT_LOADER)
         .chain([&ON_EACH_DEVICE]);
     for name in names {
         let known = built.binaries.iter().any(|binary| binary.target == *name);
@@ -194,11 +225,13 @@ struct Tests<'a> {
 
 impl Tests<'_> {
     fn run(&self, steps: &mut Steps) {
-        // First, because it replaces the tools that other tests run for a while.
-        self.with_plugins(steps);
+        if self.options.thorough {
+            // First, because it replaces the tools that other tests run for a while.
+            self.with_plugins(steps);
+        }
         let (device, plain): (Vec<_>, Vec<_>) =
             self.binaries.iter().partition(|binary| DEVICE_PACKAGES.contains(&binary.package.as_str()));
-        self.step(steps, "tests without a device", &plain, Vec::new());
+        self.step(steps, "tests without a device", &plain, self.manner(Vec::new()));
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
         for (place, icd) in self.icds.iter().enumerate() {
             let mut programs = device.clone();
@@ -206,7 +239,11 @@ impl Tests<'_> {
             let mut variables = only(icd);
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
-            self.step(steps, &format!("tests on {}", icd.name), &programs, variables);
+            let mut manner = self.manner(variables);
+            if place > 0 {
+                manner.args.extend(SAME_ON_EACH.map(|name| format!("--skip={name}")));
+            }
+            self.step(steps, &format!("tests on {}", icd.name), &programs, manner);
         }
         if self.icds.is_empty() {
             steps.skip("tests on a device", "there is no Vulkan driver");
@@ -217,19 +254,18 @@ impl Tests<'_> {
     fn manner(&self, variables: Vec<Variable>) -> Manner {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Manner {
-            variables: [self::variables(), variables].concat(),
+            variables: [self::variables(), self.options.form(), variables].concat(),
             args: self.options.filter.iter().cloned().collect(),
             jobs: self.options.jobs.unwrap_or_else(processors),
             shown: true,
         }
     }
 
-    fn step(&self, steps: &mut Steps, name: &str, binaries: &[&Binary], variables: Vec<Variable>) {
-        let manner = self.manner(variables);
+    fn step(&self, steps: &mut Steps, name: &str, binaries: &[&Binary], manner: Manner) {
         let mut binaries = binaries.to_vec();
         let place = |binary: &&Binary| LONGEST.iter().position(|name| *name == binary.target);
         binaries.sort_by_key(|binary| place(binary).unwrap_or(LONGEST.len()));
-        steps.take(name, || repeat::run(&binaries, &manner, self.options.repeat));
+        steps.take(name, || repeat::run(&binaries, &manner, self.options.repeat, self.options.shuffle));
     }
 
     /// Tools without linked drivers find them as plug-ins.
@@ -246,7 +282,7 @@ impl Tests<'_> {
             let mut variables = self.icds.first().map(only).unwrap_or_default();
             variables.push(("HALITE_DRIVER_PATH", Some(drivers.into())));
             let tools: Vec<_> = built.binaries.iter().collect();
-            let outcome = repeat::run(&tools, &self.manner(variables), self.options.repeat);
+            let outcome = repeat::run(&tools, &self.manner(variables), self.options.repeat, None);
             // The tools with their drivers are put back where tests look for them.
             binaries::build(&EVERYTHING)?;
             ensure!(built.whole, "the tools do not compile without drivers");
@@ -264,7 +300,29 @@ impl Tests<'_> {
             ("VK_DRIVER_FILES", None),
             ("VK_ICD_FILENAMES", None),
         ];
-        let own = |binary: &&Binary| binary.package == "halite-vulkan" && binary.kind == "test";
-        self.step(steps, name, &self.binaries.iter().filter(own).collect::<Vec<_>>(), variables);
+        let wanted = |name: &str| self.options.thorough || WITHOUT_LOADER.contains(&name);
+        let own = |binary: &&Binary| {
+            binary.package == "halite-vulkan" && binary.kind == "test" && wanted(&binary.target)
+        };
+        let binaries: Vec<_> = self.binaries.iter().filter(own).collect();
+        self.step(steps, name, &binaries, self.manner(variables));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_are_left_out_are_there() {
+        let folder = repo("conformance/tests");
+        let files = [folder.clone(), folder.join("compiler")].into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+        });
+        let sources: String = files.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
+        for name in SAME_ON_EACH {
+            assert!(sources.contains(&format!("fn {name}()")), "there is no test '{name}' any more");
+        }
     }
 }

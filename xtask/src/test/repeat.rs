@@ -7,6 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
+    time::SystemTime,
 };
 
 use anyhow::{Result, bail};
@@ -48,16 +49,25 @@ impl Drop for Load {
     }
 }
 
-/// Runs test programs this often; an error that names all that failed, and how often.
-pub fn run(binaries: &[&Binary], manner: &Manner, rounds: u32) -> Result<()> {
+/// Runs test programs this often, in an order of chance if that is wanted: of this seed, or of a new one for each call. An error names
+/// all that failed, and how often.
+pub fn run(binaries: &[&Binary], manner: &Manner, rounds: u32, shuffle: Option<Option<u64>>) -> Result<()> {
+    let mut binaries = binaries.to_vec();
+    let mut state = shuffle.map(|seed| {
+        let seed = seed.unwrap_or_else(of_now);
+        println!("the order is that of --shuffle={seed}");
+        seed
+    });
     if rounds == 1 {
-        return runner::verdict(&runner::run(binaries, manner)?, manner);
+        state.iter_mut().for_each(|state| mix(&mut binaries, state));
+        return runner::verdict(&runner::run(&binaries, manner)?, manner);
     }
     let manner = Manner { shown: false, ..manner.clone() };
     let mut flakes = Flakes::default();
     for round in 1..=rounds {
         let clock = Clock::start();
-        let failures = runner::run(binaries, &manner)?;
+        state.iter_mut().for_each(|state| mix(&mut binaries, state));
+        let failures = runner::run(&binaries, &manner)?;
         println!(
             "round {round} of {rounds}: {} programs, {} failed, {}",
             binaries.len(),
@@ -67,6 +77,23 @@ pub fn run(binaries: &[&Binary], manner: &Manner, rounds: u32) -> Result<()> {
         flakes.add(failures);
     }
     flakes.verdict(&manner, rounds)
+}
+
+/// A seed that nobody chose.
+fn of_now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_nanos())
+}
+
+/// Another order of a list, by numbers that go on from a seed (xorshift).
+fn mix<T>(list: &mut [T], state: &mut u64) {
+    for last in (1..list.len()).rev() {
+        *state = (*state).max(1);
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        list.swap(last, (*state % (last as u64 + 1)) as usize);
+    }
 }
 
 /// What failed, and how often.
@@ -132,6 +159,22 @@ mod tests {
             "cargo test -p p --test t",
         ] {
             assert!(told.contains(part), "'{part}' is missing from: {told}");
+        }
+    }
+
+    #[test]
+    fn orders_of_chance_are_those_of_their_seeds() {
+        let order = |seed: u64| {
+            let (mut list, mut state) = ((0..40).collect::<Vec<u32>>(), seed);
+            mix(&mut list, &mut state);
+            list
+        };
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+        for seed in [0, 1, u64::MAX] {
+            let mut list = order(seed);
+            list.sort_unstable();
+            assert!(list.into_iter().eq(0..40));
         }
     }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::{
     allocator::{Allocation, Allocator, Progress},
     context::DeviceContext,
-    pipeline::CompilePool,
+    pipeline::{CompilePool, Kernels},
     profile::Profiler,
     queue::{Deferred, Pace, Queue},
     semaphore::VulkanSemaphore,
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     pub allocator: Allocator,
     /// Builds pipelines.
     pub compiler: CompilePool,
+    /// Its kernels, which executables share.
+    pub kernels: Kernels,
     /// What is known about the time of dispatches.
     pub pace: Arc<Pace>,
     /// Measures commands while a profile is taken.
@@ -68,6 +70,7 @@ impl Core {
         Ok(Arc::new(Core {
             allocator: Allocator::new(ctx.clone(), progress)?,
             compiler: CompilePool::new(ctx.options.compile_threads),
+            kernels: Kernels::new(ctx.options.kept_kernels),
             pace,
             profiler: Arc::new(Profiler::new(&ctx)),
             dummy: Mutex::default(),
@@ -182,6 +185,7 @@ impl Core {
             log::error!("device '{}' is leaked, because its work does not end: {e}", self.ctx.info.uri());
             std::mem::forget(self.clone());
         }
+        self.kernels.close();
         self.queues.iter().for_each(Queue::stop_watching);
         for semaphore in self.take_waited_for() {
             semaphore.give_up_deferred();

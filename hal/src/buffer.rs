@@ -54,7 +54,9 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
     /// Works for any memory: mapped where the host can see it, through a staging copy where it cannot.
     fn read(&self, offset: u64, target: &mut [u8]) -> Result<()>;
 
-    /// Copies bytes from the host to `offset`. Blocks; the caller makes sure that no queued work still uses them.
+    /// Copies bytes from the host to `offset`: when it returns, `source` may change, and reads of the host and queue operations that come
+    /// later find them. Whether the device has them by then is the driver's affair. May block; the caller makes sure that no queued work
+    /// still uses what was there.
     fn write(&self, offset: u64, source: &[u8]) -> Result<()>;
 
     /// Address of the first byte in host memory when the buffer is persistently mapped, for drivers that work on

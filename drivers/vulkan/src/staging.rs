@@ -106,7 +106,7 @@ impl Core {
             staging.write_mapped(0, &source[at..at + length as usize]).map(drop)
         })?;
         let Some(point) = point else { return Ok(()) };
-        match self.writes.note(point, length) || length > CHUNK {
+        match self.writes.note(point, length) || length > IN_FLIGHT {
             true => self.finish_point(Some(point)),
             false => Ok(()),
         }

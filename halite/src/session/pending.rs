@@ -30,17 +30,25 @@ pub struct Pending {
     session: Session,
     /// How many results callers get; the others are what the program keeps by itself.
     given: usize,
+    /// Places of results that nobody reads: they stay on the device.
+    unread: Vec<usize>,
 }
 
 impl Pending {
     pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();
-        Pending { call, names, session, given }
+        Pending { call, names, session, given, unread: Vec::new() }
     }
 
     /// The same call without what the program keeps by itself, of a function that keeps so many results.
     pub(crate) fn without_last(mut self, kept: usize) -> Self {
         self.given = self.names.len().saturating_sub(kept);
+        self
+    }
+
+    /// The same call, of which nobody reads the results in these places.
+    pub(crate) fn unread(mut self, places: impl Iterator<Item = usize>) -> Self {
+        self.unread = places.collect();
         self
     }
 
@@ -113,15 +121,15 @@ impl Pending {
             return Vec::new();
         }
         let Some((ready, results)) = self.call.unready() else { return Vec::new() };
-        let place = |value| match value {
-            runtime::Value::View(view) => {
+        let place = |(place, value)| match value {
+            runtime::Value::View(view) if !self.unread.contains(&place) => {
                 let devices = self.session.devices().iter();
                 let own = devices.clone().find(|device| device.hal().id() == view.span.buffer.device_id());
                 own.map(|device| (view.span, device.clone()))
             }
             _ => None,
         };
-        let spans: Vec<_> = results.into_iter().take(self.given).map(place).collect();
+        let spans: Vec<_> = results.into_iter().take(self.given).enumerate().map(place).collect();
         tensor::send(&spans, ready)
     }
 }

@@ -6,14 +6,16 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use bytes::Bytes;
 use halite_hal::{
-    BufferParams, BufferSpan, BufferUsage, Deadline, Fence, MemoryType, QueueAffinity, QueueOp,
+    Buffer, BufferParams, BufferSpan, BufferUsage, Deadline, Fence, MemoryType, QueueAffinity, QueueOp,
 };
+use parking_lot::Mutex;
 
 use crate::{Device, Result};
 
 /// Most bytes of a call's results that are sent to the host unasked.
-const MOST: u64 = 1 << 20;
+const MOST: u64 = 64 << 20;
 
 /// Host memory that the device writes and the host reads.
 const READBACK: BufferParams = BufferParams {
@@ -64,10 +66,32 @@ pub(crate) struct Ahead {
     copy: Option<Arc<Copy>>,
 }
 
-/// A copy in host memory, which is there when the fence is reached.
-pub(crate) struct Copy {
-    target: BufferSpan,
-    fence: Fence,
+/// A copy in host memory.
+pub(crate) struct Copy(Mutex<Place>);
+
+enum Place {
+    /// There when the fence is reached.
+    Sent {
+        buffer: Arc<dyn Buffer>,
+        fence: Fence,
+    },
+    There(Bytes),
+    Lost,
+}
+
+impl Copy {
+    fn bytes(&self) -> Option<Bytes> {
+        let mut place = self.0.lock();
+        if let Place::Sent { buffer, fence } = std::mem::replace(&mut *place, Place::Lost) {
+            let there = fence.wait(Deadline::Never).and_then(|()| buffer.into_bytes());
+            // What did not come is read from the device, which tells why if it cannot be.
+            *place = there.map_or(Place::Lost, Place::There);
+        }
+        match &*place {
+            Place::There(bytes) => Some(bytes.clone()),
+            _ => None,
+        }
+    }
 }
 
 impl Ahead {
@@ -76,12 +100,13 @@ impl Ahead {
         Ahead { call: call.clone(), copy: copy.map(Arc::new) }
     }
 
-    /// Reads from what was sent: `false` where nothing was, or it did not come. Either way the results of the next call will be sent.
-    pub fn read(&self, target: &mut [u8]) -> bool {
+    /// The first `length` bytes of what was sent, not copied; nothing where nothing was sent, or it did not come. Either way the results of
+    /// the next call will be sent.
+    pub fn bytes(&self, length: usize) -> Option<Bytes> {
         self.call.read.store(true, Ordering::Relaxed);
         self.call.habit.0.store(true, Ordering::Relaxed);
-        let Some(copy) = &self.copy else { return false };
-        copy.fence.wait(Deadline::Never).is_ok() && copy.target.read(0, target).is_ok()
+        let bytes = self.copy.as_ref()?.bytes()?;
+        (length <= bytes.len()).then(|| bytes.slice(..length))
     }
 }
 
@@ -109,9 +134,9 @@ pub(crate) fn send(spans: &[Option<(BufferSpan, Device)>], ready: &Fence) -> Vec
 
 fn send_one(span: &BufferSpan, device: &Device, ready: &Fence) -> Result<Copy> {
     let buffer = device.hal().allocate_buffer(&READBACK, span.length)?;
-    let target = BufferSpan::whole(buffer).subspan(0, span.length)?;
+    let target = BufferSpan::whole(buffer.clone()).subspan(0, span.length)?;
     let fence = Fence::new(device.hal().create_semaphore(0)?, 1);
-    let copy = QueueOp::Copy { source: span.clone(), target: target.clone() };
+    let copy = QueueOp::Copy { source: span.clone(), target };
     device.hal().queue_submit(QueueAffinity::ANY, ready, &fence, copy)?;
-    Ok(Copy { target, fence })
+    Ok(Copy(Mutex::new(Place::Sent { buffer, fence })))
 }

@@ -70,9 +70,9 @@ impl Tensor {
             Storage::Host(bytes) => target.copy_from_slice(bytes),
             Storage::Device { .. } if length == 0 => {}
             Storage::Device { span, device, ahead } => {
-                let sent = ahead.as_ref().is_some_and(|ahead| ahead.read(target));
-                if !sent {
-                    span.read(0, target)?;
+                match ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                    Some(bytes) => target.copy_from_slice(&bytes),
+                    None => span.read(0, target)?,
                 }
                 device.counters().count_download(length as u64);
             }

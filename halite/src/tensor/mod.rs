@@ -281,8 +281,13 @@ impl Tensor {
     pub fn to_bytes(&self) -> Result<Bytes> {
         match &self.0.storage {
             Storage::Host(bytes) => Ok(bytes.clone()),
-            Storage::Device { .. } => {
-                let mut bytes = vec![0; byte_length(self.0.element_type, &self.0.shape)?];
+            Storage::Device { device, ahead, .. } => {
+                let length = byte_length(self.0.element_type, &self.0.shape)?;
+                if let Some(bytes) = ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                    device.counters().count_download(length as u64);
+                    return Ok(bytes);
+                }
+                let mut bytes = vec![0; length];
                 self.read_into(&mut bytes)?;
                 Ok(bytes.into())
             }

@@ -177,7 +177,8 @@ def one(program, place, kind, module):
 
     found = place / f"y.{kind}.npy"
     given = [str(module), "--device=vulkan", f"--input=x=@{place / 'x.npy'}", "--compile-cache=off", "-q"]
-    bench = [program, "bench", *given, "--benchmark_min_time=0.5s", "--benchmark_format=json"]
+    # As PyTorch's calls: the input comes from the host's memory, and the results go there.
+    bench = [program, "bench", *given, "--with-transfers", "--benchmark_min_time=0.5s", "--benchmark_format=json"]
     told = subprocess.run(bench, check=True, capture_output=True, text=True).stdout
     result = json.loads(told)["benchmarks"][0]
     subprocess.run([program, "run", *given, f"--output=@{found}"], check=True)

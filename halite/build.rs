@@ -2,7 +2,7 @@
 //! one's.
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -29,7 +29,9 @@ const SOURCES: [&str; 16] = [
 ];
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default();
+    // Asked when it runs: a build folder that was copied with its sources is that of another place.
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let root = manifest.parent().map(Path::to_owned).unwrap_or_default();
     let mut files = Vec::new();
     for source in SOURCES {
         let path = root.join(source);

@@ -2,6 +2,8 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
+use bytes::Bytes;
+
 use crate::{BufferUsage, MemoryAccess, MemoryType, QueueAffinity, Result, bail, status};
 
 /// Length that means "to the end of the buffer" in the HAL ABI (-1 as i64).
@@ -25,6 +27,18 @@ impl BufferParams {
         usage: BufferUsage::DEFAULT,
         affinity: QueueAffinity::ANY,
     };
+}
+
+/// The first bytes of a buffer, as a copy.
+///
+/// # Errors
+/// There is no room for them, or the device fails.
+pub fn read_all<B: Buffer + ?Sized>(buffer: &B, length: u64) -> Result<Bytes> {
+    let length = usize::try_from(length)
+        .map_err(|_| status!(ResourceExhausted, "{length} bytes do not fit in host memory"))?;
+    let mut bytes = vec![0; length];
+    buffer.read(0, &mut bytes)?;
+    Ok(bytes.into())
 }
 
 /// A whole allocation on one device. Sub-ranges are [`BufferSpan`]s.
@@ -54,8 +68,17 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
     /// Works for any memory: mapped where the host can see it, through a staging copy where it cannot.
     fn read(&self, offset: u64, target: &mut [u8]) -> Result<()>;
 
-    /// Copies bytes from the host to `offset`. Blocks; the caller makes sure that no queued work still uses them.
+    /// Copies bytes from the host to `offset`: when it returns, `source` may change, and reads of the host and queue operations that come
+    /// later find them. Whether the device has them by then is the driver's affair. May block; the caller makes sure that no queued work
+    /// still uses what was there.
     fn write(&self, offset: u64, source: &[u8]) -> Result<()>;
+
+    /// All bytes, of a buffer that nobody uses any more: the caller's is the last handle, and no queued work is left. Without a copy where
+    /// the driver can give the memory away, and the same as [`Buffer::read`] otherwise.
+    fn into_bytes(self: Arc<Self>) -> Result<Bytes> {
+        let length = self.byte_length();
+        read_all(self.as_ref(), length)
+    }
 
     /// Address of the first byte in host memory when the buffer is persistently mapped, for drivers that work on
     /// host memory. Valid as long as the buffer lives; accesses through it are unsynchronised.

@@ -31,7 +31,7 @@ mod registry;
 mod semaphore;
 pub mod uri;
 
-pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER};
+pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER, read_all};
 pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };

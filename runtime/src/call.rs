@@ -98,6 +98,13 @@ impl PendingCall {
         results.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
     }
 
+    /// Results that are not there yet, and the fence that is reached when they are; `None` where nothing has to be waited for.
+    pub fn unready(&self) -> Option<(&Fence, Vec<Value>)> {
+        let signal = self.signal.as_ref()?;
+        let results: StatusResult<Vec<_>> = self.results.iter().cloned().map(values::from_vm).collect();
+        Some((signal, results.ok()?))
+    }
+
     /// Waits and gives the results away.
     pub(crate) fn finish(mut self, invocation: &Invocation) -> StatusResult<Vec<Value>> {
         self.settle(invocation).inspect_err(|error| self.abandon(error))?;

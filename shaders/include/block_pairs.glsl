@@ -2,9 +2,11 @@
 // its two first, so that many reads are under way at once, and codes as pairs of halves after that, which hold them exactly.
 // FORMAT_<name> says which format they have. Rows have an even number of chunks.
 //
-// pair_chunk(quarter, p) is the p-th chunk of invocation `quarter`, of the eight. fetch_pair reads, four_codes makes the codes of a quad
-// of a chunk, pair_scales its scales and its offset: a weight is scale * code - offset. A chunk has PAIR_SCALES scales, of as many
-// quads each; PAIR_OFFSETS is 1 where there are offsets. A template includes blocks.glsl first.
+// pair_chunk(quarter, p) is the p-th chunk of invocation `quarter`, of the eight: the second lies PAIR_APART behind the first. fetch_pair
+// reads, four_codes makes the codes of a quad of a chunk, pair_scales its scales and its offset: a weight is scale * code - offset. A
+// chunk has PAIR_SCALES scales, of as many quads each; PAIR_OFFSETS is 1 where there are offsets. Codes that are upper halves of bytes
+// come 16 times as large, as they lie: pair_factor is what activations are to be multiplied with for that. A template includes
+// blocks.glsl first.
 
 #ifndef BLOCK_PAIRS_GLSL
 #define BLOCK_PAIRS_GLSL
@@ -25,8 +27,15 @@
 #define PAIR_WORDS 22
 #endif
 
-#if defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
 layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]; };
+
+// Words of 16 bytes that hold a pair, wherever it begins in the first.
+#if PAIR_WORDS % 4 == 0
+#define PAIR_FOURS (PAIR_WORDS / 4)
+#elif PAIR_WORDS % 4 == 2
+#define PAIR_FOURS ((PAIR_WORDS + 5) / 4)
+#else
+#define PAIR_FOURS ((PAIR_WORDS + 6) / 4)
 #endif
 
 #if defined(FORMAT_Q4_1) || defined(FORMAT_Q5_1) || defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
@@ -41,17 +50,40 @@ layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]
 #define PAIR_SCALES 1
 #endif
 
+#ifdef FORMAT_Q6_K
+#define PAIR_APART 2u  // Halves of the same bytes.
+#else
+#define PAIR_APART 1u
+#endif
+
 uint pair_chunk(uint quarter, uint p) {
 #ifdef FORMAT_Q6_K
-    // Halves of the same bytes.
-    return quarter / 2u * 4u + quarter % 2u + 2u * p;
+    return quarter / 2u * 4u + quarter % 2u + PAIR_APART * p;
 #else
     return quarter * 2u + p;
 #endif
 }
 
+// For quad `quad` of a chunk.
+float pair_factor(uint chunk, uint quad) {
+#if defined(FORMAT_Q4_0) || defined(FORMAT_Q4_1)
+    return quad < 4u ? 1.0 : 1.0 / 16.0;
+#elif defined(FORMAT_Q4_K)
+    return chunk % 2u == 0u ? 1.0 : 1.0 / 16.0;
+#else
+    return 1.0;
+#endif
+}
+
+// Moves words down by up to three places.
+#define MOVE_DOWN(words, count, by)                                                                                 \
+    [[unroll]] for (uint i = 0; i < (count) + 2; ++i) words[i] = ((by) & 1u) != 0u ? words[i + 1u] : words[i];        \
+    [[unroll]] for (uint i = 0; i < (count); ++i) words[i] = ((by) & 2u) != 0u ? words[i + 2u] : words[i];
+
 // Reads the pair of a row that begins at a byte and has so many chunks, of the eight from `first` on. A pair behind the row is its last.
-void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, out uint words[PAIR_WORDS]) {
+// `whole`: rows are whole eights of chunks, which begin at words of 16 bytes unless they are blocks. Those are read, as many as a pair
+// touches: memory serves few wide reads faster than many words.
+void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, bool whole, out uint words[PAIR_WORDS]) {
 #if defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
     const uint block = (row_byte + first / 8u * BLOCK_BYTES) >> 4, codes = block + (BLOCK_BYTES / 16u - 8u) + 2u * quarter;
     [[unroll]] for (uint i = 0; i < 3; ++i) {
@@ -68,15 +100,34 @@ void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, out uint w
     const uint block = row_byte + first / 8u * BLOCK_BYTES, side = quarter / 2u;
     const uint low = (block + 64u * side + 32u * (quarter % 2u)) >> 2, high = (block + 128u + 32u * side) >> 2;
     const uint scales = (block + 192u + 8u * side) >> 2;
-    [[unroll]] for (uint i = 0; i < 9; ++i) {
-        words[i] = blocks[low + i];
-        words[9u + i] = blocks[high + i];
+    [[unroll]] for (uint h = 0; h < 2; ++h) {
+        uint all[12];
+        [[unroll]] for (uint i = 0; i < 3; ++i) {
+            const uvec4 four = blocks4[((h == 0u ? low : high) >> 2) + i];
+            [[unroll]] for (uint j = 0; j < 4; ++j) all[4u * i + j] = four[j];
+        }
+        MOVE_DOWN(all, 9, low)
+        [[unroll]] for (uint i = 0; i < 9; ++i) words[9u * h + i] = all[i];
     }
     [[unroll]] for (uint i = 0; i < 3; ++i) words[18u + i] = blocks[scales + i];
     words[21] = blocks[(block + 208u) >> 2];
 #else
-    const uint pair = min(first / 2u + quarter, chunks / 2u - 1u), at = (row_byte + pair * (2u * BLOCK_BYTES)) >> 2;
-    [[unroll]] for (uint i = 0; i < PAIR_WORDS; ++i) words[i] = blocks[at + i];
+    if (whole) {
+        const uint block = (row_byte + first * BLOCK_BYTES) >> 4, at = PAIR_WORDS * quarter / 4u;
+        uint all[PAIR_FOURS * 4 + 1];
+        all[PAIR_FOURS * 4] = 0u;
+        [[unroll]] for (uint i = 0; i < PAIR_FOURS; ++i) {
+            const uvec4 four = blocks4[block + min(at + i, PAIR_WORDS - 1u)];
+            [[unroll]] for (uint j = 0; j < 4; ++j) all[4u * i + j] = four[j];
+        }
+#if PAIR_WORDS % 4 != 0
+        MOVE_DOWN(all, PAIR_WORDS, PAIR_WORDS * quarter)
+#endif
+        [[unroll]] for (uint i = 0; i < PAIR_WORDS; ++i) words[i] = all[i];
+    } else {
+        const uint pair = min(first / 2u + quarter, chunks / 2u - 1u), at = (row_byte + pair * (2u * BLOCK_BYTES)) >> 2;
+        [[unroll]] for (uint i = 0; i < PAIR_WORDS; ++i) words[i] = blocks[at + i];
+    }
 #endif
 }
 
@@ -109,7 +160,7 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
     const uint word = words[5u * p + 1u + i % 4u];
     const float zero = 0.0;
 #endif
-    halves_of(word >> (i / 4u * 4u), 0x000F000Fu, ten, zero, even, odd);
+    halves_of(word, i < 4u ? 0x000F000Fu : 0x00F000F0u, ten, i < 4u ? zero : 16.0 * zero, even, odd);
 #elif defined(FORMAT_Q5_0) || defined(FORMAT_Q5_1)
 #ifdef FORMAT_Q5_0
     const uint word = p == 0u ? pair_word(words, true, 1u + i % 4u) : words[7u + i % 4u];
@@ -124,7 +175,7 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
     const uint word = p == 0u ? pair_word(words, true, i) : words[9u + i];
     halves_of(word ^ 0x80808080u, 0x00FF00FFu, ten, 128.0, even, odd);
 #elif defined(FORMAT_Q4_K)
-    halves_of(words[4u + i] >> (4u * p), 0x000F000Fu, ten, 0.0, even, odd);
+    halves_of(words[4u + i], p == 0u ? 0x000F000Fu : 0x00F000F0u, ten, 0.0, even, odd);
 #elif defined(FORMAT_Q5_K)
     const uint fifths = (words[12u + i] >> (2u * quarter + p)) & 0x01010101u;
     halves_of(((words[4u + i] >> (4u * p)) & 0x0F0F0F0Fu) | (fifths << 4), 0x00FF00FFu, ten, 0.0, even, odd);

@@ -2,7 +2,8 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType, Result, status};
+use bytes::Bytes;
+use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType, Result, read_all, status};
 use parking_lot::Mutex;
 
 use crate::{allocator::Allocation, device::Core};
@@ -114,6 +115,24 @@ impl Buffer for VulkanBuffer {
             return Ok(());
         }
         self.core.write_staged(&storage, offset, source)
+    }
+
+    fn into_bytes(self: Arc<Self>) -> Result<Bytes> {
+        let length = self.byte_length;
+        let own = match Arc::try_unwrap(self) {
+            Ok(own) => own,
+            Err(shared) => return read_all(shared.as_ref(), length),
+        };
+        let (core, storage) = (own.core.clone(), own.storage()?);
+        drop(own.take_storage());
+        // Work that has finished holds what it used until somebody looks.
+        core.queues.iter().try_for_each(|queue| queue.retire(&core))?;
+        let storage = match storage.into_bytes(length) {
+            Ok(bytes) => return Ok(bytes),
+            Err(storage) => storage,
+        };
+        *own.storage.lock() = Some(storage);
+        read_all(&own, length)
     }
 
     fn host_address(&self) -> Option<*mut u8> {

@@ -48,7 +48,7 @@ pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo, options::Limits, state::Tensors,
+    ValueInfo, options::Limits, state::Tensors, tensor::Habit,
 };
 
 /// A model or module, ready to run on its devices.
@@ -111,6 +111,8 @@ struct Inner {
     default: Option<usize>,
     /// How long a call may take whose options do not say.
     time: OnceLock<Duration>,
+    /// Whether callers read results.
+    habit: Arc<Habit>,
     program: Content,
 }
 
@@ -136,7 +138,18 @@ impl Session {
         let output_names = functions.iter().map(names).collect();
         let (names, time) = (Names::of(&functions), OnceLock::new());
         let own = functions.iter().map(|_| Mutex::default()).collect();
-        Session(Arc::new(Inner { devices, functions, output_names, names, own, default, time, program }))
+        let habit = Arc::default();
+        Session(Arc::new(Inner {
+            devices,
+            functions,
+            output_names,
+            names,
+            own,
+            default,
+            time,
+            habit,
+            program,
+        }))
     }
 
     /// Bounds the calls whose options do not say how long they may take.
@@ -271,6 +284,11 @@ impl Session {
     /// The devices, in the order that programs see them. Empty for a module that uses none.
     pub fn devices(&self) -> &[Device] {
         &self.0.devices
+    }
+
+    /// Whether callers read the results.
+    fn habit(&self) -> &Arc<Habit> {
+        &self.0.habit
     }
 
     /// The device that inputs and results lie on: the first. `None` for a module that uses none.

@@ -5,7 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use halite_runtime as runtime;
 
 use super::Session;
-use crate::{ErrorKind, Outputs, Result, RunOptions, Value, options::Limits};
+use crate::{
+    ErrorKind, Outputs, Result, RunOptions, Value,
+    options::Limits,
+    tensor::{self, Copy, Given},
+};
 
 /// A call whose work may still be going on, from [`Session::start`] or [`Function::start`](crate::Function::start).
 ///
@@ -26,17 +30,25 @@ pub struct Pending {
     session: Session,
     /// How many results callers get; the others are what the program keeps by itself.
     given: usize,
+    /// Places of results that nobody reads: they stay on the device.
+    unread: Vec<usize>,
 }
 
 impl Pending {
     pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();
-        Pending { call, names, session, given }
+        Pending { call, names, session, given, unread: Vec::new() }
     }
 
     /// The same call without what the program keeps by itself, of a function that keeps so many results.
     pub(crate) fn without_last(mut self, kept: usize) -> Self {
         self.given = self.names.len().saturating_sub(kept);
+        self
+    }
+
+    /// The same call, of which nobody reads the results in these places.
+    pub(crate) fn unread(mut self, places: impl Iterator<Item = usize>) -> Self {
+        self.unread = places.collect();
         self
     }
 
@@ -84,14 +96,41 @@ impl Pending {
     }
 
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
+        let sent = self.send();
+        let call = Given::new(self.session.habit(), sent.iter().any(Option::is_some));
+        let mut sent = sent.into_iter();
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
-        let lift = |value| Value::lift(value, self.session.devices());
+        let lift = |value| {
+            let copy = sent.next().flatten();
+            Ok(match Value::lift(value, self.session.devices())? {
+                Value::Tensor(tensor) => Value::Tensor(tensor.with_ahead(&call, copy)),
+                other => other,
+            })
+        };
         let values = results.into_iter().take(self.given).map(lift).collect::<Result<_>>()?;
         let names = match self.given == self.names.len() {
             true => self.names.clone(),
             false => self.names[..self.given].into(),
         };
         Ok(Outputs::new(names, values))
+    }
+
+    /// Sends the results that callers get to the host, where callers of this session read them: one for each, as far as they were sent.
+    fn send(&self) -> Vec<Option<Copy>> {
+        if !self.session.habit().is_reading() || self.call.is_done() {
+            return Vec::new();
+        }
+        let Some((ready, results)) = self.call.unready() else { return Vec::new() };
+        let place = |(place, value)| match value {
+            runtime::Value::View(view) if !self.unread.contains(&place) => {
+                let devices = self.session.devices().iter();
+                let own = devices.clone().find(|device| device.hal().id() == view.span.buffer.device_id());
+                own.map(|device| (view.span, device.clone()))
+            }
+            _ => None,
+        };
+        let spans: Vec<_> = results.into_iter().take(self.given).enumerate().map(place).collect();
+        tensor::send(&spans, ready)
     }
 }
 

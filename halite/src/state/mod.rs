@@ -211,7 +211,8 @@ impl State {
     /// Waits for a call that is under way and takes what it left; gives its other results.
     fn settle(&mut self, limits: &Limits) -> Result<Option<Outputs>> {
         let Some(call) = &self.under_way else { return Ok(None) };
-        let pending = self.function.pending(call.clone());
+        let kept = self.tensors.iter().map(|kept| kept.output);
+        let pending = self.function.pending(call.clone()).unread(kept);
         let outputs = pending.finish(limits);
         if outputs.is_ok() || pending.is_done() {
             self.under_way = None;

@@ -12,8 +12,8 @@ use crate::{Device, ElementType, Error, Result};
 const WORD: u64 = 4;
 
 impl Tensor {
-    /// A tensor on a device, of little-endian elements that somebody else owns: they are copied to the device and nowhere else.
-    /// Blocks until they are there.
+    /// A tensor on a device, of little-endian elements that somebody else owns: they are copied to the device and nowhere else. They may
+    /// change as soon as this returns.
     ///
     /// # Errors
     /// There are more or fewer bytes than the tensor has, there is no memory, or the device fails.
@@ -44,7 +44,8 @@ impl Tensor {
             buffer.write(0, bytes)?;
             device.counters().count_upload(bytes.len() as u64);
         }
-        let storage = Storage::Device { span: BufferSpan::whole(buffer), device: device.clone() };
+        let storage =
+            Storage::Device { span: BufferSpan::whole(buffer), device: device.clone(), ahead: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
     }
 
@@ -68,8 +69,11 @@ impl Tensor {
         match &self.0.storage {
             Storage::Host(bytes) => target.copy_from_slice(bytes),
             Storage::Device { .. } if length == 0 => {}
-            Storage::Device { span, device } => {
-                span.read(0, target)?;
+            Storage::Device { span, device, ahead } => {
+                match ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                    Some(bytes) => target.copy_from_slice(&bytes),
+                    None => span.read(0, target)?,
+                }
                 device.counters().count_download(length as u64);
             }
         }
@@ -84,14 +88,14 @@ impl Tensor {
         if target.length > 0 {
             submit(device, QueueOp::Fill { target, pattern: 0, pattern_length: WORD as u32 })?;
         }
-        let storage = Storage::Device { span, device: device.clone() };
+        let storage = Storage::Device { span, device: device.clone(), ahead: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape: shape.to_vec(), storage })))
     }
 
     /// A copy in a buffer of its own on a device, which nothing else refers to.
     pub(crate) fn copied_on(&self, device: &Device) -> Result<Tensor> {
         let source = match &self.0.storage {
-            Storage::Device { span, device: own } if own.is_same(device) => span,
+            Storage::Device { span, device: own, .. } if own.is_same(device) => span,
             _ => return self.to_host()?.to_device(device),
         };
         let (element_type, shape) = (self.0.element_type, self.0.shape.clone());
@@ -100,7 +104,7 @@ impl Tensor {
         if length > 0 {
             submit(device, QueueOp::Copy { source: source.subspan(0, length)?, target: span.clone() })?;
         }
-        let storage = Storage::Device { span, device: device.clone() };
+        let storage = Storage::Device { span, device: device.clone(), ahead: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
     }
 

@@ -1,5 +1,6 @@
 //! Tensors: typed arrays on the host or on a device.
 
+mod ahead;
 #[cfg(feature = "ndarray")]
 mod array;
 mod element;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
+pub(crate) use ahead::{Ahead, Copy, Given, Habit, send};
 pub use element::Element;
 
 use crate::{Device, ElementType, Error, ErrorKind, Result};
@@ -44,7 +46,12 @@ struct Repr {
 #[derive(Clone)]
 enum Storage {
     Host(Bytes),
-    Device { span: BufferSpan, device: Device },
+    Device {
+        span: BufferSpan,
+        device: Device,
+        /// Of results: their way to the host.
+        ahead: Option<Ahead>,
+    },
 }
 
 /// The dimensions of a new tensor, outermost first. Functions take what turns into one: `[2, 3]`, a slice or `Vec` of sizes, `6` for a
@@ -274,13 +281,14 @@ impl Tensor {
     pub fn to_bytes(&self) -> Result<Bytes> {
         match &self.0.storage {
             Storage::Host(bytes) => Ok(bytes.clone()),
-            Storage::Device { span, device } => {
-                let length = byte_length(self.0.element_type, &self.0.shape)? as u64;
-                if length == 0 {
-                    return Ok(Bytes::new());
+            Storage::Device { device, ahead, .. } => {
+                let length = byte_length(self.0.element_type, &self.0.shape)?;
+                if let Some(bytes) = ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                    device.counters().count_download(length as u64);
+                    return Ok(bytes);
                 }
-                let bytes = span.subspan(0, length).and_then(|span| span.read_all())?;
-                device.counters().count_download(length);
+                let mut bytes = vec![0; length];
+                self.read_into(&mut bytes)?;
                 Ok(bytes.into())
             }
         }
@@ -354,8 +362,16 @@ impl Tensor {
         if view.encoding != Encoding::DENSE_ROW_MAJOR && view.encoding != Encoding::OPAQUE {
             return Err(broken("is not dense".to_owned()));
         }
-        let storage = Storage::Device { span: view.span.clone(), device: device.clone() };
+        let storage = Storage::Device { span: view.span.clone(), device: device.clone(), ahead: None };
         Ok(Tensor(Arc::new(Repr { element_type: view.element_type, shape, storage })))
+    }
+
+    /// The same tensor, a result of a call, which may have been sent to the host.
+    pub(crate) fn with_ahead(self, call: &Arc<Given>, copy: Option<Copy>) -> Tensor {
+        let Storage::Device { span, device, .. } = &self.0.storage else { return self };
+        let ahead = Some(Ahead::new(call, copy));
+        let storage = Storage::Device { span: span.clone(), device: device.clone(), ahead };
+        Tensor(Arc::new(Repr { element_type: self.0.element_type, shape: self.0.shape.clone(), storage }))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use ash::vk;
+use bytes::Bytes;
 use halite_hal::{MemoryType, Result, status};
 
 use super::{Failure, Shared};
@@ -194,6 +195,21 @@ impl Allocation {
         Ok(true)
     }
 
+    /// The first bytes of mapped memory, without a copy, where nothing else holds it; the allocation is given back with them. The memory
+    /// itself where something does, or where it is not mapped or slow to read.
+    pub fn into_bytes(self: Arc<Self>, length: u64) -> std::result::Result<Bytes, Arc<Self>> {
+        let fits = self.check_range(0, length).is_ok()
+            && self.host_address().is_some()
+            && self.block.candidate.cached;
+        if !fits || self.sync_mapped(0, length, false).is_err() {
+            return Err(self);
+        }
+        match Arc::try_unwrap(self) {
+            Ok(memory) => Ok(Bytes::from_owner(HostBytes { memory, length: length as usize })),
+            Err(shared) => Err(shared),
+        }
+    }
+
     fn check_range(&self, offset: u64, length: u64) -> Result<()> {
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(()),
@@ -234,5 +250,20 @@ impl Drop for Allocation {
         if !*self.released.get_mut() {
             self.owner.give_back(self, None);
         }
+    }
+}
+
+/// Mapped memory that nobody else has.
+struct HostBytes {
+    memory: Allocation,
+    length: usize,
+}
+
+impl AsRef<[u8]> for HostBytes {
+    fn as_ref(&self) -> &[u8] {
+        let base = self.memory.host_address().expect("checked when it was made");
+        // SAFETY: the range is inside the block, which is mapped as long as the allocation lives; work that was submitted holds what
+        // it uses, so none that writes here is left, and no handle is there to submit more with.
+        unsafe { std::slice::from_raw_parts(base, self.length) }
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     profile::Profiler,
     queue::{Deferred, Pace, Queue},
     semaphore::VulkanSemaphore,
+    staging::Writes,
 };
 
 /// How long closing a device waits for its work.
@@ -40,6 +41,8 @@ pub(crate) struct Core {
     pub pace: Arc<Pace>,
     /// Measures commands while a profile is taken.
     pub profiler: Arc<Profiler>,
+    /// Copies to device memory that nobody waits for.
+    pub writes: Writes,
     /// Stands in for bindings without bytes.
     pub dummy: Mutex<Option<Arc<Allocation>>>,
     ready: Mutex<Ready>,
@@ -73,6 +76,7 @@ impl Core {
             kernels: Kernels::new(ctx.options.kept_kernels),
             pace,
             profiler: Arc::new(Profiler::new(&ctx)),
+            writes: Writes::default(),
             dummy: Mutex::default(),
             ready: Mutex::default(),
             waited_for: Mutex::default(),

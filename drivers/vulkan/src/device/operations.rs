@@ -107,10 +107,13 @@ impl Core {
     fn place_operation(
         self: &Arc<Self>,
         queue: usize,
-        points: Points,
+        mut points: Points,
         signal: &Fence,
         op: QueueOp,
     ) -> Result<()> {
+        if !matches!(op, QueueOp::Barrier | QueueOp::Dealloca { .. } | QueueOp::Read { .. }) {
+            self.come_after_writes(&mut points);
+        }
         match op {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
             QueueOp::Dealloca { buffer } => self.place_dealloca(queue, &points, signal, buffer.as_ref()),
@@ -150,6 +153,12 @@ impl Core {
                 own.execute(queue, &points, signal, &bindings)
             }
         }
+    }
+
+    /// Host bytes come before what may use them. On the queue of the writes the order is there, but one that could not be submitted has
+    /// to be noticed.
+    fn come_after_writes(&self, points: &mut Points) {
+        points.extend(self.writes.last().filter(|point| !self.queues[point.queue].is_completed(point.value)));
     }
 
     fn place_dealloca(
@@ -194,7 +203,7 @@ impl Core {
     fn place_read(
         self: &Arc<Self>,
         queue: usize,
-        points: Points,
+        mut points: Points,
         signal: &Fence,
         source: &File,
         source_offset: u64,
@@ -204,6 +213,7 @@ impl Core {
         let point = if points.is_empty() && self.read_file_mapped(source, source_offset, &place)? {
             None
         } else {
+            self.come_after_writes(&mut points);
             self.submit_others(queue, &points)?;
             match self.read_file(queue, &points, source, source_offset, &place)? {
                 Some(point) => Some(point),

@@ -34,11 +34,19 @@ impl BufferParams {
 /// # Errors
 /// There is no room for them, or the device fails.
 pub fn read_all<B: Buffer + ?Sized>(buffer: &B, length: u64) -> Result<Bytes> {
-    let length = usize::try_from(length)
-        .map_err(|_| status!(ResourceExhausted, "{length} bytes do not fit in host memory"))?;
-    let mut bytes = vec![0; length];
+    let mut bytes = room(length)?;
     buffer.read(0, &mut bytes)?;
     Ok(bytes.into())
+}
+
+/// Zeros in host memory, or the error that there is no room for them.
+fn room(length: u64) -> Result<Vec<u8>> {
+    let none = || status!(ResourceExhausted, "{length} bytes do not fit in host memory");
+    let size = usize::try_from(length).map_err(|_| none())?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| none())?;
+    bytes.resize(size, 0);
+    Ok(bytes)
 }
 
 /// A whole allocation on one device. Sub-ranges are [`BufferSpan`]s.
@@ -169,11 +177,7 @@ impl BufferSpan {
     /// Reads the whole span; blocks. RESOURCE_EXHAUSTED when the host has no memory for it.
     pub fn read_all(&self) -> Result<Vec<u8>> {
         self.check_host_access(MemoryAccess::READ)?;
-        let none = || status!(ResourceExhausted, "{} bytes do not fit in host memory", self.length);
-        let length = usize::try_from(self.length).map_err(|_| none())?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| none())?;
-        bytes.resize(length, 0);
+        let mut bytes = room(self.length)?;
         self.read(0, &mut bytes)?;
         Ok(bytes)
     }

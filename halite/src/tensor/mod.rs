@@ -281,15 +281,17 @@ impl Tensor {
     pub fn to_bytes(&self) -> Result<Bytes> {
         match &self.0.storage {
             Storage::Host(bytes) => Ok(bytes.clone()),
-            Storage::Device { device, ahead, .. } => {
+            Storage::Device { span, device, ahead } => {
                 let length = byte_length(self.0.element_type, &self.0.shape)?;
-                if let Some(bytes) = ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
-                    device.counters().count_download(length as u64);
-                    return Ok(bytes);
+                if length == 0 {
+                    return Ok(Bytes::new());
                 }
-                let mut bytes = vec![0; length];
-                self.read_into(&mut bytes)?;
-                Ok(bytes.into())
+                let bytes = match ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                    Some(bytes) => bytes,
+                    None => span.subspan(0, length as u64).and_then(|span| span.read_all())?.into(),
+                };
+                device.counters().count_download(length as u64);
+                Ok(bytes)
             }
         }
     }

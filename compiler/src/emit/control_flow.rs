@@ -9,8 +9,10 @@ use crate::plan::{
     schedule::Memory,
 };
 
-/// Runs of a loop that are handed to the device without waiting, where their number is known.
-const MOST_AHEAD: i64 = 256;
+/// Runs of a loop that are handed to the device without waiting, where their number is known. Each may be some hundred operations, and a
+/// call that is stopped waits for what was handed over. Each may be some hundred operations, and a
+/// call that is stopped waits for what was handed over.
+const MOST_AHEAD: i64 = 32;
 
 impl Call<'_> {
     /// Writes a control flow. As deep as branches and loops are nested, which plans limit.

@@ -103,7 +103,7 @@ impl Pending {
         let lift = |value| {
             let copy = sent.next().flatten();
             Ok(match Value::lift(value, self.session.devices())? {
-                Value::Tensor(tensor) => Value::Tensor(tensor.with_ahead(&call, copy)),
+                Value::Tensor(tensor) => Value::Tensor(tensor.with_sent(&call, copy)),
                 other => other,
             })
         };

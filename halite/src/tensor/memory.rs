@@ -44,8 +44,7 @@ impl Tensor {
             buffer.write(0, bytes)?;
             device.counters().count_upload(bytes.len() as u64);
         }
-        let storage =
-            Storage::Device { span: BufferSpan::whole(buffer), device: device.clone(), ahead: None };
+        let storage = Storage::Device { span: BufferSpan::whole(buffer), device: device.clone(), sent: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
     }
 
@@ -69,8 +68,8 @@ impl Tensor {
         match &self.0.storage {
             Storage::Host(bytes) => target.copy_from_slice(bytes),
             Storage::Device { .. } if length == 0 => {}
-            Storage::Device { span, device, ahead } => {
-                match ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+            Storage::Device { span, device, sent } => {
+                match sent.as_ref().and_then(|sent| sent.bytes(length)) {
                     Some(bytes) => target.copy_from_slice(&bytes),
                     None => span.read(0, target)?,
                 }
@@ -88,7 +87,7 @@ impl Tensor {
         if target.length > 0 {
             submit(device, QueueOp::Fill { target, pattern: 0, pattern_length: WORD as u32 })?;
         }
-        let storage = Storage::Device { span, device: device.clone(), ahead: None };
+        let storage = Storage::Device { span, device: device.clone(), sent: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape: shape.to_vec(), storage })))
     }
 
@@ -104,7 +103,7 @@ impl Tensor {
         if length > 0 {
             submit(device, QueueOp::Copy { source: source.subspan(0, length)?, target: span.clone() })?;
         }
-        let storage = Storage::Device { span, device: device.clone(), ahead: None };
+        let storage = Storage::Device { span, device: device.clone(), sent: None };
         Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
     }
 

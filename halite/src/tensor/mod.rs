@@ -1,10 +1,10 @@
 //! Tensors: typed arrays on the host or on a device.
 
-mod ahead;
 #[cfg(feature = "ndarray")]
 mod array;
 mod element;
 mod memory;
+mod sent;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +14,8 @@ use bytes::Bytes;
 use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
-pub(crate) use ahead::{Ahead, Copy, Given, Habit, send};
 pub use element::Element;
+pub(crate) use sent::{Copy, Given, Habit, Sent, send};
 
 use crate::{Device, ElementType, Error, ErrorKind, Result};
 
@@ -50,7 +50,7 @@ enum Storage {
         span: BufferSpan,
         device: Device,
         /// Of results: their way to the host.
-        ahead: Option<Ahead>,
+        sent: Option<Sent>,
     },
 }
 
@@ -281,12 +281,12 @@ impl Tensor {
     pub fn to_bytes(&self) -> Result<Bytes> {
         match &self.0.storage {
             Storage::Host(bytes) => Ok(bytes.clone()),
-            Storage::Device { span, device, ahead } => {
+            Storage::Device { span, device, sent } => {
                 let length = byte_length(self.0.element_type, &self.0.shape)?;
                 if length == 0 {
                     return Ok(Bytes::new());
                 }
-                let bytes = match ahead.as_ref().and_then(|ahead| ahead.bytes(length)) {
+                let bytes = match sent.as_ref().and_then(|sent| sent.bytes(length)) {
                     Some(bytes) => bytes,
                     None => span.subspan(0, length as u64).and_then(|span| span.read_all())?.into(),
                 };
@@ -364,15 +364,15 @@ impl Tensor {
         if view.encoding != Encoding::DENSE_ROW_MAJOR && view.encoding != Encoding::OPAQUE {
             return Err(broken("is not dense".to_owned()));
         }
-        let storage = Storage::Device { span: view.span.clone(), device: device.clone(), ahead: None };
+        let storage = Storage::Device { span: view.span.clone(), device: device.clone(), sent: None };
         Ok(Tensor(Arc::new(Repr { element_type: view.element_type, shape, storage })))
     }
 
     /// The same tensor, a result of a call, which may have been sent to the host.
-    pub(crate) fn with_ahead(self, call: &Arc<Given>, copy: Option<Copy>) -> Tensor {
+    pub(crate) fn with_sent(self, call: &Arc<Given>, copy: Option<Copy>) -> Tensor {
         let Storage::Device { span, device, .. } = &self.0.storage else { return self };
-        let ahead = Some(Ahead::new(call, copy));
-        let storage = Storage::Device { span: span.clone(), device: device.clone(), ahead };
+        let sent = Some(Sent::new(call, copy));
+        let storage = Storage::Device { span: span.clone(), device: device.clone(), sent };
         Tensor(Arc::new(Repr { element_type: self.0.element_type, shape: self.0.shape.clone(), storage }))
     }
 }

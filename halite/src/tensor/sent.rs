@@ -61,7 +61,7 @@ impl Drop for Given {
 
 /// A result's way to the host.
 #[derive(Clone)]
-pub(crate) struct Ahead {
+pub(crate) struct Sent {
     call: Arc<Given>,
     copy: Option<Arc<Copy>>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Copy(Mutex<Place>);
 
 enum Place {
     /// There when the fence is reached.
-    Sent {
+    UnderWay {
         buffer: Arc<dyn Buffer>,
         fence: Fence,
     },
@@ -82,7 +82,7 @@ enum Place {
 impl Copy {
     fn bytes(&self) -> Option<Bytes> {
         let mut place = self.0.lock();
-        if let Place::Sent { buffer, fence } = std::mem::replace(&mut *place, Place::Lost) {
+        if let Place::UnderWay { buffer, fence } = std::mem::replace(&mut *place, Place::Lost) {
             let there = fence.wait(Deadline::Never).and_then(|()| buffer.into_bytes());
             // What did not come is read from the device, which tells why if it cannot be.
             *place = there.map_or(Place::Lost, Place::There);
@@ -94,10 +94,10 @@ impl Copy {
     }
 }
 
-impl Ahead {
+impl Sent {
     /// Of one result of a call.
-    pub fn new(call: &Arc<Given>, copy: Option<Copy>) -> Ahead {
-        Ahead { call: call.clone(), copy: copy.map(Arc::new) }
+    pub fn new(call: &Arc<Given>, copy: Option<Copy>) -> Sent {
+        Sent { call: call.clone(), copy: copy.map(Arc::new) }
     }
 
     /// The first `length` bytes of what was sent, not copied; nothing where nothing was sent, or it did not come. Either way the results of
@@ -138,5 +138,5 @@ fn send_one(span: &BufferSpan, device: &Device, ready: &Fence) -> Result<Copy> {
     let fence = Fence::new(device.hal().create_semaphore(0)?, 1);
     let copy = QueueOp::Copy { source: span.clone(), target };
     device.hal().queue_submit(QueueAffinity::ANY, ready, &fence, copy)?;
-    Ok(Copy(Mutex::new(Place::Sent { buffer, fence })))
+    Ok(Copy(Mutex::new(Place::UnderWay { buffer, fence })))
 }

@@ -28,10 +28,14 @@ impl Outputs {
     fn place(&self, key: &Bound<'_, PyAny>) -> PyResult<usize> {
         let names = || self.inner.names().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         if let Ok(name) = key.extract::<std::borrow::Cow<'_, str>>() {
-            let found = self.inner.names().position(|own| own == name);
+            let found = self.inner.names().position(|own| own == &*name);
             let missing =
                 || PyKeyError::new_err(format!("there is no output '{name}'; there are: {}", names()));
-            return found.ok_or_else(missing);
+            let place = found.ok_or_else(missing)?;
+            // A sequence gives as many values as it has tensors.
+            return (place < self.inner.len()).then_some(place).ok_or_else(|| {
+                PyKeyError::new_err(format!("the call gave no value for the output '{}'", &*name))
+            });
         }
         let place: isize =
             key.extract().map_err(|_| PyTypeError::new_err("outputs are found by names and by places"))?;

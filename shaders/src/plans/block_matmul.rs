@@ -1,5 +1,7 @@
 //! The dispatches of the kernels of `block_matmul`, by template.
 
+mod matrix;
+
 use halite_ops::{
     DType, Op, Operation,
     block_matmul::BlockMatMul,
@@ -25,7 +27,7 @@ impl Lower for BlockMatMul {
         match template {
             "given" => given(self, build, params),
             "held" => held(self, build, params),
-            "matrix" => matrix(self, build, params),
+            "matrix" => matrix::plan(self, build, params),
             "quads" => quads(self, build, params),
             "tiled" => tiled(self, build, params),
             "unpacked" => unpacked(self, build, params),
@@ -162,86 +164,6 @@ fn held(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
     let grid = flat_grid(Size::from(op.n), each * turns)?;
     Ok(Plan::of(step(op, build, constants, push, grid)?))
-}
-
-/// Chunks of a row that a subgroup of `matrix` takes at a time: a step.
-const MATRIX_STEP: u64 = 8;
-/// Rows of activations that matrix units take at once: what is left of their shared memory and registers for.
-const MATRIX_ROWS: u32 = 4;
-/// Steps of a row of activations that a workgroup of `matrix` has shared memory for, a KiB each, and one of zeros.
-const MATRIX_STAGED: u32 = 36;
-
-/// How the subgroups of `matrix` share tiles of 16 rows of weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shares {
-    /// Subgroups that share the steps of a tile.
-    parts: u32,
-    /// Tiles that a workgroup has at once, and in turns.
-    teams: u32,
-    turns: u32,
-    /// Each subgroup puts activations into shared memory for itself.
-    own: bool,
-}
-
-impl Shares {
-    /// For a device that runs so many workgroups (`units`) of up to so many subgroups (`most`) at once. The rule is that of the
-    /// fastest of some forty ways for each of twenty shapes (docs/results/kernels.md).
-    fn of(tiles: u64, steps: u64, rows: u32, units: u64, most: u64) -> Self {
-        // More rows need more registers.
-        let most = if rows > 2 { most / 2 } else { most };
-        let wanted = (units * most / tiles.max(1)).clamp(1, most.min(steps));
-        let parts = 1u64 << wanted.ilog2();
-        let turns = (tiles * parts).div_ceil(units * most).max(1);
-        // Two smaller workgroups, of which one computes while the other waits.
-        let each = if rows == 1 && turns == 1 { 2 * units } else { units };
-        let teams = tiles.div_ceil(each * turns).clamp(1, (most / parts).max(1));
-        let own = turns == 1 && (parts >= 4 || teams <= 3);
-        // Below what a grid takes: `fits` says so.
-        let [parts, teams, turns] =
-            [parts, teams, turns].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        match own {
-            true => Self { parts, teams: 1, turns: 1, own },
-            false => Self { parts, teams, turns, own },
-        }
-    }
-}
-
-/// Matrix units, for few rows whose activations are two halves each.
-fn matrix(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    let rows = few_rows(op)?;
-    if rows > MATRIX_ROWS {
-        return Err(Unfit(format!("is for up to {MATRIX_ROWS} rows, and these are {rows}")));
-    }
-    let chunks = op.k / CHUNK;
-    if chunks == 0 || !chunks.is_multiple_of(2) {
-        return Err(Unfit(format!("is for sums of whole pairs of chunks, not of {} terms", op.k)));
-    }
-    let gated = u32::from(op.gate.is_some());
-    // Half of a tile is for gates.
-    let tiles = op.n.div_ceil((16 / (1 + gated)).into());
-    let steps = chunks.div_ceil(MATRIX_STEP);
-    let (units, most) = (params.get("units")?.max(1), params.get("subgroups")?.max(2));
-    let mut shares = Shares::of(tiles, steps, rows.max(1), units.into(), most.into());
-    let steps = fixed("steps", steps)?;
-    let rounds = steps.div_ceil(MATRIX_STAGED / rows.max(1) - 1);
-    let round = if shares.own { shares.parts } else { steps.div_ceil(rounds) };
-    // A tile after another would need the first round's activations once more.
-    if rounds > 1 {
-        shares.turns = 1;
-    }
-    let groups = tiles.div_ceil(u64::from(shares.teams) * u64::from(shares.turns));
-    if groups > MOST_GROUPS {
-        return Err(Unfit(format!("has no room for {} columns", op.n)));
-    }
-    let whole = u32::from(chunks.is_multiple_of(MATRIX_STEP));
-    let lanes = 32 * shares.parts * shares.teams;
-    let constants = [lanes, shares.parts, rows.max(1), whole].into_iter().chain(finish(op));
-    let constants =
-        constants.chain([u32::from(op.norm.is_some()), gated, round, shares.turns, shares.own.into()]);
-    let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
-    let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
-    let grid = [groups.into(), Size::from(u64::from(rows.min(1))), 1.into()];
-    Ok(Plan::of(step(op, build, constants.collect(), push, grid)?))
 }
 
 /// An invocation for each chunk.
@@ -465,56 +387,6 @@ mod tests {
         assert_eq!(of("held2t4", 4096), Ok((2, 1)));
         assert_eq!(of("held1t4", 4096), Ok((1, 4)));
         assert!(of("held4t2", 2048).is_ok() && of("held4t2", 4096).is_err());
-    }
-
-    #[test]
-    fn subgroups_share_tiles_on_matrix_units_so_that_all_have_work() {
-        let of = |tiles, steps, rows| Shares::of(tiles, steps, rows, 132, 16);
-        let own = |parts| Shares { parts, teams: 1, turns: 1, own: true };
-        let shared = |parts, teams, turns| Shares { parts, teams, turns, own: false };
-        // Few tiles: many subgroups for each, at most one for each step.
-        assert_eq!([of(128, 32, 1), of(128, 8, 1), of(256, 56, 1)], [own(16), own(8), own(8)]);
-        assert_eq!([of(4, 1, 1), of(1, 448, 1)], [own(1), own(16)]);
-        // Many: workgroups share activations, two for each unit as long as each has one turn.
-        assert_eq!([of(1024, 8, 1), of(1792, 16, 1)], [shared(2, 4, 1), shared(1, 7, 1)]);
-        assert_eq!(of(8016, 8, 1), shared(1, 16, 4));
-        // Registers of several rows leave room for fewer.
-        assert_eq!([of(1792, 16, 2), of(1792, 16, 4)], [shared(1, 14, 1), shared(1, 7, 2)]);
-        assert_eq!([of(128, 32, 2), of(128, 32, 3)], [own(16), own(8)]);
-    }
-
-    #[test]
-    fn matrix_units_take_few_rows_and_what_shared_memory_holds() {
-        // (lanes, parts, rows, whole steps, …, steps at once, turns, own activations)
-        let of = |m, n, k| constants("matrix16", m, n, k).map(|c| [c[0], c[1], c[3], c[8], c[9], c[10]]);
-        assert_eq!(of(1, 4096, 14336), Ok([256, 8, 1, 8, 1, 1]));
-        assert_eq!(of(1, 128_256, 2048), Ok([512, 1, 1, 8, 4, 0]));
-        // Sums of more steps than there is room for: in rounds, and then a tile is all that a subgroup has.
-        assert_eq!(of(1, 128_256, 14336), Ok([512, 1, 1, 28, 1, 0]));
-        assert_eq!(of(4, 128_256, 4096), Ok([256, 1, 1, 8, 1, 0]));
-        assert_eq!(of(1, 64, 64 * 7), Ok([64, 2, 0, 2, 1, 1]));
-        assert!(of(5, 512, 896).is_err() && of(1, 512, 96).is_err() && of(1, 16, 0).is_err());
-        for rows in 1..=4 {
-            for (n, k) in
-                [(64, 64), (2048, 8192), (4096, 28672), (14336, 4096), (128_256, 4096), (1 << 20, 512)]
-            {
-                let [lanes, parts, _, round, turns, _] = of(rows, n, k).unwrap();
-                let (rows, subgroups) = (u32::try_from(rows).unwrap(), lanes / 32);
-                let partial = if parts > 1 { turns.min(2) * subgroups * 16 * rows } else { 1 };
-                let words = (round + 1) * rows * 256 + round * rows * 9 + partial + subgroups * (rows + 1);
-                assert!(words * 4 <= 45056, "{rows} x {n} x {k}: {} bytes", words * 4);
-            }
-        }
-    }
-
-    #[test]
-    fn half_of_a_tile_is_for_gates() {
-        let of = |gate| {
-            let op = BlockMatMul { gate, ..BlockMatMul::new(1, 2048, 2048, BlockFormat::Q6K) };
-            let variant = variants_of("block_matmul").find(|v| v.name == "block_matmul.q6_k.matrix16");
-            variant.unwrap().plan(&Operation::BlockMatMul(op)).unwrap().steps[0].grid[0]
-        };
-        assert_eq!([of(None), of(Some(Activation::Silu))], [128, 256].map(Size::from));
     }
 
     #[test]

@@ -111,18 +111,23 @@ fn as_region<'m>(
     Ok(made)
 }
 
-/// The loop as a node; none if it carries what is no tensor or list, or tensors whose types change.
-fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
-    let mut kinds = Vec::new();
-    for value in &start.carried {
-        kinds.push(match value {
+/// Types and ranks of what carried sequences hold, as far as they hold something; none where something carried is no tensor and no list.
+fn kinds_of(importer: &Importer<'_>, carried: &[Value]) -> Option<Vec<Option<Kind>>> {
+    let kind = |value: &Value| {
+        Some(match value {
             Value::Tensor(_) | Value::Listed(_) => None,
             Value::Sequence(all) => {
                 all.first().map(|first| (importer.builder.element(*first), importer.builder.rank(*first)))
             }
-            _ => return Ok(None),
-        });
-    }
+            _ => return None,
+        })
+    };
+    carried.iter().map(kind).collect()
+}
+
+/// The loop as a node; none if it carries what is no tensor or list, or tensors whose types change.
+fn region<'m>(importer: &mut Importer<'m>, site: &Site<'m>, start: &Start<'m>) -> Result<Option<Vec<Value>>> {
+    let Some(mut kinds) = kinds_of(importer, &start.carried) else { return Ok(None) };
     let is_new = |value: &Value| matches!(value, Value::Sequence(all) if all.is_empty());
     if start.carried.iter().any(is_new) && !look(importer, site, start, &mut kinds)? {
         return Ok(None);

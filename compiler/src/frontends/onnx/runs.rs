@@ -92,6 +92,13 @@ struct Symbols {
     behind: Vec<Size>,
 }
 
+/// What a run is given: its number, whether it goes on, and what is carried.
+fn parameters(carried: &[Type]) -> Vec<Type> {
+    let mut all = vec![(ElementType::Of(DType::I64), vec![]), (ElementType::Bool, vec![])];
+    all.extend(carried.iter().cloned());
+    all
+}
+
 impl Repeat {
     /// The loop as a node: what is carried behind the last run, and the joined values. None where what is carried changes its
     /// type, or where sizes cannot be such that data decide. With a known number of runs also where what is carried changes its
@@ -113,9 +120,7 @@ impl Repeat {
             let Some(symbols) = self.symbols(importer, &carried)? else { return Ok(None) };
             let mut inside = symbols.inside.iter().copied();
             let given: Vec<Type> = carried.iter().map(|one| one.with(&mut inside)).collect();
-            let mut parameters = vec![(ElementType::Of(DType::I64), vec![]), (ElementType::Bool, vec![])];
-            parameters.extend(given.iter().cloned());
-            let arguments = importer.builder.region(&parameters)?;
+            let arguments = importer.builder.region(&parameters(&given))?;
             importer.builder.set(&symbols.inside, &symbols.behind)?;
             let run = body(importer, [arguments[0], arguments[1]], &arguments[2..][..self.carried.len()])?;
             importer.builder.at(site.location.clone());
@@ -124,14 +129,7 @@ impl Repeat {
                 let rows: Vec<Type> = run.gathered.iter().map(|id| importer.type_of(*id)).collect();
                 importer.builder.rollback(mark);
                 for row in rows {
-                    if row.1.iter().any(|size| size.symbols().iter().any(|own| *own as usize >= before)) {
-                        let reason = "a loop that joins values of its runs whose sizes are computed in it";
-                        return Err(CompileError::unsupported(&site.location, reason));
-                    }
-                    carried.push(match self.runs {
-                        Some(runs) => all_of(importer, &row, runs)?,
-                        None => none_of(importer, &row)?,
-                    });
+                    carried.push(self.first_joined(importer, site, &row, before)?);
                 }
                 mark = importer.builder.mark();
                 continue;
@@ -154,6 +152,24 @@ impl Repeat {
             }
         }
         Ok(None)
+    }
+
+    /// What joined values of this type are before the first run, whose symbols are those from `before` on.
+    fn first_joined(
+        &self,
+        importer: &mut Importer<'_>,
+        site: &Site<'_>,
+        row: &Type,
+        before: usize,
+    ) -> Result<Carried> {
+        if row.1.iter().any(|size| size.symbols().iter().any(|own| *own as usize >= before)) {
+            let reason = "a loop that joins values of its runs whose sizes are computed in it";
+            return Err(CompileError::unsupported(&site.location, reason));
+        }
+        match self.runs {
+            Some(runs) => all_of(importer, row, runs),
+            None => none_of(importer, row),
+        }
     }
 
     /// Symbols for the sizes that change, which have their first values. None where the front end has no such sizes.

@@ -164,14 +164,7 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
             _ => importer.builder.rollback(mark),
         }
     }
-    let lengths: Vec<u64> =
-        scan.walked.iter().map(|w| importer.builder.sizes(w.tensor)[w.axis].exact()).collect();
-    let length = lengths[0];
-    if lengths.iter().any(|other| *other != length) || length == 0 {
-        let reason =
-            format!("a scan along axes of {lengths:?} places; there must be equally many, and one at least");
-        return Err(CompileError::unsupported(&site.location, reason));
-    }
+    let length = length_of(importer, site, scan)?;
     if let Some(outputs) = rolled(importer, site, scan, length)? {
         return Ok(outputs);
     }
@@ -181,6 +174,29 @@ fn scanned<'m>(importer: &mut Importer<'m>, site: &Site<'m>, scan: &Scan<'m>) ->
         );
         return Err(CompileError::unsupported(&site.location, reason));
     }
+    step_by_step(importer, site, scan, length)
+}
+
+/// How many steps a scan has whose sizes are known.
+fn length_of(importer: &Importer<'_>, site: &Site<'_>, scan: &Scan<'_>) -> Result<u64> {
+    let lengths: Vec<u64> =
+        scan.walked.iter().map(|w| importer.builder.sizes(w.tensor)[w.axis].exact()).collect();
+    let length = lengths[0];
+    if lengths.iter().any(|other| *other != length) || length == 0 {
+        let reason =
+            format!("a scan along axes of {lengths:?} places; there must be equally many, and one at least");
+        return Err(CompileError::unsupported(&site.location, reason));
+    }
+    Ok(length)
+}
+
+/// A scan whose steps are put in one by one.
+fn step_by_step<'m>(
+    importer: &mut Importer<'m>,
+    site: &Site<'m>,
+    scan: &Scan<'m>,
+    length: u64,
+) -> Result<Vec<TensorId>> {
     let mut states = scan.states.clone();
     let mut gathered = vec![Vec::new(); scan.joined.len()];
     for run in 0..length {

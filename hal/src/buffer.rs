@@ -27,6 +27,17 @@ impl BufferParams {
         usage: BufferUsage::DEFAULT,
         affinity: QueueAffinity::ANY,
     };
+
+    /// Host memory that the device writes and the host reads.
+    pub const READBACK: BufferParams = BufferParams {
+        memory_type: MemoryType::HOST_VISIBLE
+            .union(MemoryType::HOST_CACHED)
+            .union(MemoryType::DEVICE_VISIBLE),
+        usage: BufferUsage::TRANSFER_TARGET
+            .union(BufferUsage::MAPPING_SCOPED)
+            .union(BufferUsage::MAPPING_ACCESS_RANDOM),
+        affinity: QueueAffinity::ANY,
+    };
 }
 
 /// The first bytes of a buffer, as a copy.

@@ -36,15 +36,6 @@ const UPLOAD: BufferParams = BufferParams {
     affinity: QueueAffinity::ANY,
 };
 
-/// Host memory that the device writes and the host reads.
-const READBACK: BufferParams = BufferParams {
-    memory_type: MemoryType::HOST_VISIBLE.union(MemoryType::HOST_CACHED).union(MemoryType::DEVICE_VISIBLE),
-    usage: BufferUsage::TRANSFER_TARGET
-        .union(BufferUsage::MAPPING_SCOPED)
-        .union(BufferUsage::MAPPING_ACCESS_RANDOM),
-    affinity: QueueAffinity::ANY,
-};
-
 /// Copies of host bytes to device memory that nobody waits for: they go with the submission that uses them. Waiting for the inputs of a
 /// call one by one took 20 to 30 µs each on an H200.
 #[derive(Default)]
@@ -86,7 +77,7 @@ impl Core {
     }
 
     fn readback_memory(&self, length: u64) -> Result<Arc<Allocation>> {
-        let cached = self.allocator.allocate(&READBACK, length, None);
+        let cached = self.allocator.allocate(&BufferParams::READBACK, length, None);
         // A device without cached host memory can still be read from, only slower.
         Ok(cached.or_else(|_| self.allocator.allocate(&UPLOAD, length, None))?.0)
     }

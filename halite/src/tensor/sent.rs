@@ -7,24 +7,13 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use halite_hal::{
-    Buffer, BufferParams, BufferSpan, BufferUsage, Deadline, Fence, MemoryType, QueueAffinity, QueueOp,
-};
+use halite_hal::{Buffer, BufferParams, BufferSpan, Deadline, Fence, MemoryType, QueueAffinity, QueueOp};
 use parking_lot::Mutex;
 
 use crate::{Device, Result};
 
 /// Most bytes of a call's results that are sent to the host unasked.
 const MOST: u64 = 64 << 20;
-
-/// Host memory that the device writes and the host reads.
-const READBACK: BufferParams = BufferParams {
-    memory_type: MemoryType::HOST_VISIBLE.union(MemoryType::HOST_CACHED).union(MemoryType::DEVICE_VISIBLE),
-    usage: BufferUsage::TRANSFER_TARGET
-        .union(BufferUsage::MAPPING_SCOPED)
-        .union(BufferUsage::MAPPING_ACCESS_RANDOM),
-    affinity: QueueAffinity::ANY,
-};
 
 /// What callers do with the results of a session: whether those of the next call will be read.
 #[derive(Debug, Default)]
@@ -133,7 +122,7 @@ pub(crate) fn send(spans: &[Option<(BufferSpan, Device)>], ready: &Fence) -> Vec
 }
 
 fn send_one(span: &BufferSpan, device: &Device, ready: &Fence) -> Result<Copy> {
-    let buffer = device.hal().allocate_buffer(&READBACK, span.length)?;
+    let buffer = device.hal().allocate_buffer(&BufferParams::READBACK, span.length)?;
     let target = BufferSpan::whole(buffer.clone()).subspan(0, span.length)?;
     let fence = Fence::new(device.hal().create_semaphore(0)?, 1);
     let copy = QueueOp::Copy { source: span.clone(), target };

@@ -11,6 +11,7 @@
 
 pub mod backend;
 pub mod build;
+mod choice;
 mod compile;
 mod control;
 mod cover;
@@ -33,6 +34,7 @@ mod stops;
 #[cfg(test)]
 mod weights;
 
+pub use choice::{CHOSEN, ChoiceWay, MOST_CANDIDATES, SAMPLING, TokenChoice};
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
 pub use cover::{Coverage, Steps, can_be_open, grown, likely, opened, refuses, together};

@@ -8,8 +8,10 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
+    ChoiceWay, CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
+    TokenChoice,
     frontends::{CacheFormats, ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
+    graph::Graph,
     passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
     signature::{Bindings, Signature},
     states::Kept,
@@ -21,6 +23,8 @@ pub struct Model {
     format: ModelFormat,
     inner: Box<dyn SourceModel>,
     source: Source,
+    /// Where it has functions that choose tokens.
+    choice: Option<TokenChoice>,
 }
 
 impl Model {
@@ -62,7 +66,7 @@ impl Model {
             return Err(CompileError::invalid(&SourceLocation::default(), "the program has no methods"));
         }
         control.report(Progress { stage: Stage::Reading, done: 1, total: 1 });
-        Ok(Model { format, inner, source })
+        Ok(Model { format, inner, source, choice: None })
     }
 
     /// Lets the caches of a language model have other formats than 16-bit floats; to be said before anything is asked of its functions.
@@ -71,6 +75,26 @@ impl Model {
     /// The model has no such caches, or they cannot have these formats.
     pub fn hold_caches(&mut self, formats: CacheFormats) -> Result<(), CompileError> {
         self.inner.hold_caches(formats)
+    }
+
+    /// Adds functions that choose the next token by the logits of one of its functions, one for each [`ChoiceWay`].
+    ///
+    /// # Errors
+    /// There is no such function or output, or the model has functions of these names.
+    pub fn choose_tokens(&mut self, choice: TokenChoice) -> Result<(), CompileError> {
+        choice.check(&self.functions(), &self.outputs(&choice.function)?)?;
+        self.choice = Some(choice);
+        Ok(())
+    }
+
+    /// Whether a function is one of those that [`Model::choose_tokens`] added.
+    pub fn is_choice(&self, function: &str) -> bool {
+        self.chooses(function).is_some()
+    }
+
+    /// The choice that a function makes, if it is one that was added.
+    fn chooses(&self, function: &str) -> Option<(&TokenChoice, ChoiceWay)> {
+        self.choice.as_ref().zip(ChoiceWay::of(function))
     }
 
     /// Files that it was read from, beside its own: those that hold its weights.
@@ -96,7 +120,11 @@ impl Model {
 
     /// Names of its functions, at least one.
     pub fn functions(&self) -> Vec<String> {
-        self.inner.functions()
+        let mut all = self.inner.functions();
+        if self.choice.is_some() {
+            all.extend(ChoiceWay::ALL.map(|way| way.name().to_owned()));
+        }
+        all
     }
 
     /// What the caller of a function hands in.
@@ -105,7 +133,15 @@ impl Model {
     /// There is no such function.
     pub fn inputs(&self, function: &str) -> Result<Vec<Signature>, CompileError> {
         self.known(function)?;
-        self.inner.inputs(function)
+        match self.chooses(function) {
+            None => self.inner.inputs(function),
+            Some((choice, way)) => {
+                let mut own = choice.sized(self.inner.inputs(&choice.function)?);
+                let kept = own.len() - self.inner.kept(&choice.function)?.len().min(own.len());
+                own.splice(kept..kept, way.inputs());
+                Ok(own)
+            }
+        }
     }
 
     /// What the caller of a function gets.
@@ -114,7 +150,10 @@ impl Model {
     /// There is no such function.
     pub fn outputs(&self, function: &str) -> Result<Vec<Signature>, CompileError> {
         self.known(function)?;
-        self.inner.outputs(function)
+        match self.chooses(function) {
+            None => self.inner.outputs(function),
+            Some((choice, _)) => Ok(choice.outputs(self.inner.outputs(&choice.function)?)),
+        }
     }
 
     /// What a function keeps from call to call by itself.
@@ -123,7 +162,7 @@ impl Model {
     /// There is no such function.
     pub fn kept(&self, function: &str) -> Result<Vec<Kept>, CompileError> {
         self.known(function)?;
-        self.inner.kept(function)
+        self.inner.kept(self.chooses(function).map_or(function, |(choice, _)| &choice.function))
     }
 
     fn known(&self, function: &str) -> Result<(), CompileError> {
@@ -186,7 +225,7 @@ impl Model {
             if total > 1 {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
-            let mut graph = self.inner.graph(name, bindings, &inner)?;
+            let mut graph = self.graph(name, bindings, &inner)?;
             let _entered = graph.enter();
             graph
                 .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));
@@ -197,6 +236,17 @@ impl Model {
             control.report(Progress { stage: Stage::Importing, done: total, total });
         }
         Ok((Function { name: name.to_owned(), versions: graphs }, half))
+    }
+
+    fn graph(&self, name: &str, bindings: &Bindings, control: &Control) -> Result<Graph, CompileError> {
+        match self.chooses(name) {
+            None => self.inner.graph(name, bindings, control),
+            Some((choice, way)) => {
+                let graph = self.inner.graph(&choice.function, &choice.bindings(bindings), control)?;
+                let kept = self.inner.kept(&choice.function)?.len();
+                choice.append(graph, kept, way, control)
+            }
+        }
     }
 
     /// A program of one function; see [`Model::function`].

@@ -8,7 +8,8 @@ use std::{fs, ops::ControlFlow};
 
 use common::{builder, device, repo};
 use halite::{
-    CacheType, Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions, Sampler, Sampling, Stop,
+    CacheType, CancelToken, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions,
+    Sampler, Sampling, Sequence, Stop,
 };
 
 /// A model with what llama.cpp made of it.
@@ -62,6 +63,121 @@ fn prompts_and_tokens_are_those_of_llama_cpp() {
         near(single.logits(), &logits);
         assert_eq!(generator.session().loaded_versions(), 1, "all calls share the weights of one version");
     }
+}
+
+/// The same model with tokens chosen on the host and on the device.
+fn both(device: &Device, name: &str) -> [Generator; 2] {
+    [ChooseOn::Host, ChooseOn::Device].map(|place| {
+        let options = GeneratorOptions::new().context(64).choose_on(place);
+        let model = repo(&format!("compiler/tests/data/gguf/{name}.gguf"));
+        builder(device).model(model).generator(options).unwrap()
+    })
+}
+
+/// Tokens of `most` that a sequence writes, until one is told `last`.
+fn written(
+    sequence: &mut Sequence,
+    sampler: &mut Sampler,
+    most: usize,
+    last: usize,
+) -> (Vec<u32>, halite::Result<Stop>) {
+    let mut told = Vec::new();
+    let stop = sequence.generate(sampler, most, &RunOptions::new(), |piece| {
+        told.push(piece.token);
+        if told.len() == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    (told, stop)
+}
+
+#[test]
+fn devices_choose_what_the_host_chooses() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let wide = Sampling { top_k: 60, top_p: 1.0, min_p: 0.0, temperature: 1.7, ..Sampling::default() };
+    let narrow = Sampling { top_k: 3, top_p: 0.5, min_p: 0.3, ..Sampling::default() };
+    // These are the host's wherever they are asked for.
+    let all = Sampling { top_k: 0, ..Sampling::default() };
+    let penalized = Sampling { repeat_penalty: 1.3, ..Sampling::greedy() };
+    for name in ["llama", "gemma3"] {
+        let [host, chosen] = both(&device, name);
+        let case = case(&device, name);
+        for sampling in [
+            Sampling::greedy(),
+            Sampling::default(),
+            wide.clone(),
+            narrow.clone(),
+            all.clone(),
+            penalized.clone(),
+        ] {
+            for seed in 0..4 {
+                let [mut here, mut there] = [&host, &chosen].map(|generator| generator.sequence().unwrap());
+                let sampling = Sampling { seed, ..sampling.clone() };
+                let [mut one, mut other] = [(); 2].map(|()| Sampler::new(sampling.clone()));
+                for sequence in [&mut here, &mut there] {
+                    sequence.ignore_end(seed % 2 == 1);
+                    sequence.prompt(&case.prompt, &options).unwrap();
+                }
+                // To its end, then a caller who has enough, then on from there; the random numbers stay in step.
+                for (most, last) in [(7, 99), (9, 3), (1, 99), (4, 99)] {
+                    let (wanted, stop) = written(&mut here, &mut one, most, last);
+                    let (found, ended) = written(&mut there, &mut other, most, last);
+                    assert_eq!(found, wanted, "{name} {sampling:?}");
+                    assert_eq!(ended.unwrap(), stop.unwrap());
+                    assert_eq!(there.tokens(), here.tokens());
+                }
+                there.prompt(&[1, 2, 3], &options).unwrap();
+                here.prompt(&[1, 2, 3], &options).unwrap();
+                near(there.logits(), here.logits());
+            }
+        }
+    }
+}
+
+#[test]
+fn contexts_that_are_full_end_texts_of_devices() {
+    let Some(device) = device() else { return };
+    let [_, chosen] = both(&device, "llama");
+    let mut sequence = chosen.sequence().unwrap();
+    sequence.ignore_end(true);
+    sequence.prompt(&[3; 60], &RunOptions::new()).unwrap();
+    let (told, stop) = written(&mut sequence, &mut Sampler::new(Sampling::greedy()), 50, 99);
+    assert_eq!((told.len(), stop.unwrap(), sequence.tokens().len()), (4, Stop::Context, 64));
+    let empty = chosen.sequence().unwrap().generate(
+        &mut Sampler::new(Sampling::greedy()),
+        5,
+        &RunOptions::new(),
+        |_| ControlFlow::Continue(()),
+    );
+    assert_eq!(empty.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn texts_of_devices_are_cancelled_and_go_on() {
+    let Some(device) = device() else { return };
+    let [host, chosen] = both(&device, "llama");
+    let [mut here, mut there] = [&host, &chosen].map(|generator| generator.sequence().unwrap());
+    for sequence in [&mut here, &mut there] {
+        sequence.ignore_end(true);
+        sequence.prompt(&[5, 9, 2, 7], &RunOptions::new()).unwrap();
+    }
+    let cancel = CancelToken::new();
+    let mut count = 0;
+    let mut sampler = Sampler::new(Sampling::greedy());
+    let failed = there.generate(&mut sampler, 40, &RunOptions::new().cancel(&cancel), |_| {
+        count += 1;
+        if count == 5 {
+            cancel.cancel();
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
+    // What is there is right, and the sequence is usable.
+    let length = there.tokens().len();
+    assert!((8..=9).contains(&length), "{length}");
+    written(&mut here, &mut Sampler::new(Sampling::greedy()), length - 4, 99).1.unwrap();
+    assert_eq!(there.tokens(), here.tokens());
+    let (found, _) = written(&mut there, &mut sampler, 6, 99);
+    assert_eq!(found, written(&mut here, &mut Sampler::new(Sampling::greedy()), 6, 99).0);
 }
 
 #[test]

@@ -18,11 +18,14 @@ pub struct CallOptions {
     pub deadline: Deadline,
     /// Stops the call with CANCELLED when it is triggered, within about 50 ms.
     pub cancel: Option<CancelToken>,
+    /// What the device is to have done before it begins: the fence of an earlier call ([`PendingCall::unready`]) whose results this one
+    /// takes, or whose tensors it writes over.
+    pub after: Option<Fence>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        CallOptions { deadline: Deadline::Never, cancel: None }
+        CallOptions { deadline: Deadline::Never, cancel: None, after: None }
     }
 }
 

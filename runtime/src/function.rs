@@ -68,7 +68,7 @@ impl Function {
     /// driver can do that and the function shares no state with other calls.
     pub fn call_with(&self, args: &[Value], options: &CallOptions) -> Result<Vec<Value>> {
         let invocation = options.invocation();
-        let called = self.begin(args, &invocation).and_then(|call| call.finish(&invocation));
+        let called = self.begin(args, options, &invocation).and_then(|call| call.finish(&invocation));
         called.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
     }
 
@@ -80,7 +80,7 @@ impl Function {
     /// done and its results are dropped: bound the number of calls that are under way.
     pub fn start(&self, args: &[Value], options: &CallOptions) -> Result<PendingCall> {
         let invocation = options.invocation();
-        let started = self.begin(args, &invocation).and_then(|call| {
+        let started = self.begin(args, options, &invocation).and_then(|call| {
             let devices = if call.is_done() { &[] } else { self.shared.devices.as_slice() };
             devices.iter().try_for_each(|device| device.queue_flush(halite_hal::QueueAffinity::ANY))?;
             Ok(call)
@@ -89,15 +89,20 @@ impl Function {
     }
 
     /// Runs the program as far as it goes without waiting for the device.
-    fn begin(&self, args: &[Value], invocation: &Invocation) -> StatusResult<PendingCall> {
+    fn begin(
+        &self,
+        args: &[Value],
+        options: &CallOptions,
+        invocation: &Invocation,
+    ) -> StatusResult<PendingCall> {
         let mut vm_args =
             self.arguments(args).context(|| format!("invoking function '{}'", self.info.full_name()))?;
         let shared = &self.shared;
         let launchable = self.info.is_async || !shared.devices.is_empty();
         let Some(launch) = self.launch.as_ref().filter(|_| launchable) else {
             let mut entered = shared.context.enter(invocation)?;
-            if let Some(before) = shared.pending() {
-                wait_for_fence(&before, Deadline::Never, invocation)?;
+            for before in shared.pending().iter().chain(&options.after) {
+                wait_for_fence(before, Deadline::Never, invocation)?;
             }
             let results = entered.invoke(&self.handle, &vm_args, invocation)?;
             drop(entered);
@@ -108,7 +113,11 @@ impl Function {
         let begun = independent.then(begun::watch);
         let signal = self.signal_fence()?;
         let entered = shared.context.enter(invocation)?;
-        let wait = if independent { None } else { shared.pending() };
+        let own = if independent { None } else { shared.pending() };
+        let wait = match (own, &options.after) {
+            (Some(own), Some(after)) => Some(Fence::join([&own, after])),
+            (own, after) => own.or_else(|| after.clone()),
+        };
         vm_args.push(VmValue::Ref(wait.map_or(Ref::NULL, |fence| Ref::new(FenceObject(fence)))));
         vm_args.push(VmValue::Ref(Ref::new(FenceObject(signal.clone()))));
         let results = self.launch(entered, launch, &vm_args, invocation, (!independent).then_some(&signal));

@@ -31,7 +31,7 @@ fn manifest(folder: &Path) -> Vec<Json> {
 
 /// Limits that a hanging program meets.
 fn limits() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None }
+    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None, after: None }
 }
 
 fn text<'a>(json: &'a Json, key: &str) -> &'a str {

@@ -54,6 +54,11 @@ impl Sampler {
         Sampler { random: sampling.seed, sampling }
     }
 
+    /// How it chooses.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
     /// The next token after `before`. `None` where there are no logits, or none of them is a number.
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
         let s = &self.sampling;
@@ -119,8 +124,8 @@ impl Sampler {
         all.last().map(|(id, _)| *id)
     }
 
-    /// A number from 0 to below 1 (SplitMix64: Steele, Lea and Flood, 2014).
-    fn fraction(&mut self) -> f64 {
+    /// The next random number, from 0 to below 1 (SplitMix64: Steele, Lea and Flood, 2014): for others who draw in its place.
+    pub fn fraction(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use halite::{
-    Cache, CacheType, GeneratorOptions, LoadMode, Precision,
+    Cache, CacheType, ChooseOn, GeneratorOptions, LoadMode, Precision,
     hal::{DriverRegistry, Options},
     host::Tolerance,
     plugin::{self, discovery::Discovery},
@@ -289,6 +289,32 @@ impl CacheTypeFlags {
     /// Whether another than the default was asked for.
     pub(crate) fn are_given(&self) -> bool {
         [self.keys, self.values] != [CacheType::default(); 2]
+    }
+}
+
+/// Where a language model's tokens are chosen.
+#[derive(Args, Clone, Debug)]
+pub struct ChoiceFlags {
+    /// Where tokens are chosen: device, so that the next call does not wait for the host; host; or auto, which is the device if it is a
+    /// GPU. Penalties, and --top-k of 0 or more than 64, are the host's in any case
+    #[arg(
+        long = "choose-on",
+        default_value = "auto",
+        value_name = "PLACE",
+        help_heading = "Choice of tokens"
+    )]
+    choose_on: ChooseOn,
+}
+
+impl ChoiceFlags {
+    /// This place for a generator.
+    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
+        options.choose_on(self.choose_on)
+    }
+
+    /// Whether another than the default was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.choose_on != ChooseOn::Auto
     }
 }
 

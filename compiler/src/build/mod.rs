@@ -15,6 +15,7 @@ mod elementwise;
 mod experts;
 mod flat;
 mod floats;
+mod further;
 mod gather;
 mod known_values;
 mod late;

@@ -133,7 +133,14 @@ impl Sizes {
     /// The versions of a function, if nothing of it is left open; `None` where calls decide.
     pub(crate) fn for_function(&self, inputs: &[Signature]) -> Result<Option<Vec<Bindings>>> {
         let versions = self.combinations()?;
-        let versions: Vec<_> = versions.into_iter().map(|version| only(version, inputs)).collect();
+        let mut own: Vec<Bindings> = Vec::new();
+        for version in versions.into_iter().map(|version| only(version, inputs)) {
+            // What differs in sizes of other functions only is one version of this.
+            if own.last() != Some(&version) {
+                own.push(version);
+            }
+        }
+        let versions = own;
         if versions.iter().all(|version| inputs.iter().all(|input| is_known(input, version))) {
             return Ok(Some(versions));
         }
@@ -218,6 +225,8 @@ fn only(mut version: Bindings, inputs: &[Signature]) -> Bindings {
     let own = |name: &String| inputs.iter().any(|input| input.name == *name);
     version.shapes.retain(|name, _| own(name));
     version.values.retain(|name, _| own(name));
+    let dims = || inputs.iter().flat_map(|input| input.dims.iter().flatten());
+    version.dims.retain(|name, _| dims().any(|dim| matches!(dim, Dim::Symbol(own) if own == name)));
     version
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use halite_compiler::{ChoiceWay, TokenChoice};
 use halite_text::ChatTemplate;
 
-use super::{CacheType, Generator, Inner, load::Opened, text_error};
+use super::{CacheType, ChooseOn, Generator, Inner, choosing::Choosers, load::Opened, text_error};
 use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
 
 /// The function of models that writes.
@@ -24,6 +25,7 @@ pub struct GeneratorOptions {
     context: Option<usize>,
     scoring: bool,
     cache_types: [CacheType; 2],
+    choose_on: ChooseOn,
 }
 
 impl GeneratorOptions {
@@ -45,6 +47,13 @@ impl GeneratorOptions {
     #[must_use]
     pub fn cache_types(mut self, keys: CacheType, values: CacheType) -> Self {
         self.cache_types = [keys, values];
+        self
+    }
+
+    /// Where tokens are chosen when sequences write; by default on the device, if it is a GPU.
+    #[must_use]
+    pub fn choose_on(mut self, place: ChooseOn) -> Self {
+        self.choose_on = place;
         self
     }
 
@@ -70,6 +79,15 @@ impl SessionBuilder {
         let Opened { builder, file, tokenizer, again } = opened;
         let cache_types = options.cache_types;
         let builder = builder.hold_caches(CacheType::formats(cache_types));
+        let choice = TokenChoice {
+            function: MAIN.to_owned(),
+            logits: "logits".to_owned(),
+            sizes: [("tokens".to_owned(), 1), ("rows".to_owned(), 1)].into(),
+        };
+        let builder = match options.choose_on {
+            ChooseOn::Host => builder,
+            place => builder.choose_tokens(choice, place == ChooseOn::Device),
+        };
         let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
         let context = options.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
         if let Some(trained) = trained.filter(|trained| context > *trained) {
@@ -89,7 +107,15 @@ impl SessionBuilder {
         if !session.functions().iter().any(|function| function.name == MAIN) {
             return Err(writes_none());
         }
-        let inner = Inner { session, tokenizer, template, context, cache_types, pieces, scoring };
+        let main = session.function(MAIN)?;
+        let chooser = |way: ChoiceWay| session.function(way.name());
+        let choosers = match options.choose_on {
+            ChooseOn::Host => None,
+            _ => chooser(ChoiceWay::Greedy).and_then(|greedy| Ok((greedy, chooser(ChoiceWay::Sample)?))).ok(),
+        };
+        let choosers = choosers.map(|(greedy, sample)| Choosers { greedy, sample });
+        let inner =
+            Inner { session, main, choosers, tokenizer, template, context, cache_types, pieces, scoring };
         Ok(Generator { inner: Arc::new(inner) })
     }
 }

@@ -1,7 +1,9 @@
 //! Language models: their sessions and tokenizers, sequences of tokens with their caches, and vectors of texts.
 
+mod ahead;
 mod builder;
 mod caches;
+mod choosing;
 mod embed;
 mod load;
 mod run;
@@ -14,12 +16,13 @@ use halite_text::{ChatTemplate, TextError, Tokenizer};
 
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
+pub use choosing::ChooseOn;
 pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use crate::{Error, ErrorKind, Result, Session};
+use crate::{Error, ErrorKind, Function, Result, Session};
 
 /// A language model that writes text, from a GGUF file: its session, tokenizer and chat template.
 ///
@@ -50,6 +53,10 @@ pub struct Generator {
 
 struct Inner {
     session: Session,
+    /// The function that gives logits.
+    main: Function,
+    /// Those that choose tokens, where the device does.
+    choosers: Option<choosing::Choosers>,
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     context: usize,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use halite_text::{Decoder, Sampler};
 
 use super::sequence::Sequence;
-use crate::{Result, RunOptions};
+use crate::{Error, ErrorKind, Result, RunOptions};
 
 /// A token that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub enum Stop {
 
 impl Sequence {
     /// Lets the model write on for at most `most` tokens, and tells each when it is there. The token that ends the text is neither
-    /// told nor added.
+    /// told nor added. Where the device chooses ([`super::GeneratorOptions::choose_on`]) and the text ends early, there are no
+    /// [`Sequence::logits`] behind it.
     ///
     /// # Errors
     /// There are no tokens yet, no logit is a number, the device fails, or the options end it: what was told stays.
@@ -44,25 +45,55 @@ impl Sequence {
         options: &RunOptions,
         mut told: impl FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
+        let inner = self.generator().inner.clone();
+        match inner.choosers.as_ref().and_then(|all| all.of(sampler)) {
+            Some(chooser) if most > 1 => self.generate_ahead(chooser, sampler, most, options, &mut told),
+            _ => self.generate_here(sampler, most, options, &mut told),
+        }
+    }
+
+    /// The same, where the host chooses.
+    fn generate_here(
+        &mut self,
+        sampler: &mut Sampler,
+        most: usize,
+        options: &RunOptions,
+        told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
+    ) -> Result<Stop> {
         let mut decoder = Decoder::default();
         for _ in 0..most {
-            let Some(token) = self.choose(sampler, options)? else {
-                let text = "no logit is a number: the model's weights, or a device's results, are damaged";
-                return Err(crate::Error::new(crate::ErrorKind::Other, text));
-            };
-            if self.generator().is_end(token) {
+            let token = self.chosen(sampler, options)?;
+            if self.ends_with(token) {
                 return Ok(Stop::End);
             }
             if self.tokens().len() >= self.generator().context() {
                 return Ok(Stop::Context);
             }
             let text = decoder.push(&self.generator().inner.tokenizer.bytes(token, false));
-            if told(&Piece { token, text }).is_break() {
-                self.append(&[token], options)?;
+            let flow = told(&Piece { token, text });
+            self.append(&[token], options)?;
+            if flow.is_break() {
                 return Ok(Stop::Caller);
             }
-            self.append(&[token], options)?;
         }
         Ok(Stop::Length)
     }
+
+    /// The token that the host chooses.
+    pub(super) fn chosen(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<u32> {
+        self.choose(sampler, options)?.ok_or_else(|| {
+            let text = "no logit is a number: the model's weights, or a device's results, are damaged";
+            Error::new(ErrorKind::Other, text)
+        })
+    }
+
+    /// Whether the text ends at this token.
+    pub(super) fn ends_with(&self, token: u32) -> bool {
+        !self.goes_on && self.generator().is_end(token)
+    }
+}
+
+/// The error that there is nothing to write on from.
+pub(super) fn no_tokens() -> Error {
+    Error::invalid("a sequence without tokens has no next one; give it a prompt")
 }

@@ -15,18 +15,20 @@ const FEW: usize = 4;
 /// A call that fails leaves the tokens as they were before it.
 #[derive(Debug)]
 pub struct Sequence {
-    generator: Generator,
-    state: State,
+    pub(super) generator: Generator,
+    pub(super) state: State,
     /// Tokens whose keys and values are in the caches.
-    tokens: Vec<u32>,
+    pub(super) tokens: Vec<u32>,
     /// Logits behind the last token; empty where they have to be computed again.
-    logits: Vec<f32>,
+    pub(super) logits: Vec<f32>,
+    /// Whether texts go on behind the token that ends them.
+    pub(super) goes_on: bool,
 }
 
 impl Sequence {
     pub(super) fn new(generator: Generator) -> Result<Sequence> {
         let state = generator.session().state()?;
-        Ok(Sequence { generator, state, tokens: Vec::new(), logits: Vec::new() })
+        Ok(Sequence { generator, state, tokens: Vec::new(), logits: Vec::new(), goes_on: false })
     }
 
     /// The generator that it belongs to.
@@ -39,8 +41,13 @@ impl Sequence {
         &self.tokens
     }
 
+    /// Whether the model writes on behind the token that ends a text, which is a token like others then. It does not unless this says so.
+    pub fn ignore_end(&mut self, is_ignored: bool) {
+        self.goes_on = is_ignored;
+    }
+
     /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
-    /// [`Sequence::load`] and [`Sequence::truncate`].
+    /// [`Sequence::load`], [`Sequence::truncate`], and texts that ended where the device chooses tokens.
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }
@@ -137,6 +144,7 @@ impl Sequence {
             Tensor::from_slice(rows, [rows.len()])?,
         );
         let inputs = [("tokens", &all), ("positions", &positions), ("rows", &rows)];
+        self.state.change(&self.generator.inner.main)?;
         let outputs = self.state.run_with(inputs, options)?;
         outputs.tensor("logits").cloned()
     }
@@ -176,7 +184,7 @@ impl Sequence {
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
         if self.logits.is_empty() {
             let Some(last) = self.tokens.last().copied() else {
-                return Err(Error::invalid("a sequence without tokens has no next one; give it a prompt"));
+                return Err(super::run::no_tokens());
             };
             self.truncate(self.tokens.len() - 1);
             self.append(&[last], options)?;
@@ -194,6 +202,7 @@ impl Sequence {
             state: self.state.fork()?,
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
+            goes_on: self.goes_on,
         })
     }
 

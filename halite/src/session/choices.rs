@@ -1,6 +1,6 @@
 //! What a caller chooses for a session of a model: precision, tuning, sizes, how many versions stay loaded.
 
-use halite_compiler::frontends::CacheFormats;
+use halite_compiler::{TokenChoice, frontends::CacheFormats};
 
 use super::{SessionBuilder, states::StateChoice};
 use crate::{Precision, Tuning, compile::Sizes};
@@ -18,6 +18,8 @@ pub(crate) struct ModelOptions {
     pub states: StateChoice,
     /// How the caches of language models hold keys and values.
     pub caches: CacheFormats,
+    /// Functions that choose tokens, and whether the model has them on processors, too.
+    pub choice: Option<(TokenChoice, bool)>,
     /// Whether versions are compiled before they are needed; unless the caller says so, those of functions with caches that grow.
     pub ahead: Option<bool>,
 }
@@ -31,6 +33,7 @@ impl Default for ModelOptions {
             most_versions: MOST_VERSIONS,
             states: StateChoice { named: Vec::new(), found: true },
             caches: CacheFormats::default(),
+            choice: None,
             ahead: None,
         }
     }
@@ -55,6 +58,13 @@ impl SessionBuilder {
     #[cfg(feature = "text")]
     pub(crate) fn hold_caches(mut self, formats: CacheFormats) -> Self {
         self.model.caches = formats;
+        self
+    }
+
+    /// Adds functions to a language model that choose the next token on the device: on GPUs, and on processors where these have to.
+    #[cfg(feature = "text")]
+    pub(crate) fn choose_tokens(mut self, choice: TokenChoice, on_processors: bool) -> Self {
+        self.model.choice = Some((choice, on_processors));
         self
     }
 

@@ -35,6 +35,7 @@ use std::{
     time::Duration,
 };
 
+use halite_hal::Fence;
 use halite_runtime as runtime;
 use parking_lot::Mutex;
 
@@ -332,6 +333,15 @@ pub struct Function {
     place: usize,
 }
 
+/// How inputs are handed to a call.
+#[derive(Default)]
+pub(crate) struct Handed {
+    /// Whether whoever calls has kept the state, so that it is handed in as it is; elsewhere as copies.
+    pub kept: bool,
+    /// What the device is to have done before the call begins.
+    pub after: Option<Fence>,
+}
+
 impl Function {
     /// Its name within its module.
     pub fn name(&self) -> &str {
@@ -392,17 +402,17 @@ impl Function {
     fn begin(&self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let info = self.info();
         let values = inputs.in_order(&info.input_names(), &info.name)?;
-        self.launch(values, false, limits)
+        self.launch(values, Handed::default(), limits)
     }
 
-    /// Starts it. State is handed in as it is where whoever calls has `kept` it, and as copies elsewhere.
-    pub(crate) fn launch(&self, values: Vec<Value>, kept: bool, limits: &Limits) -> Result<Pending> {
+    /// Starts it.
+    pub(crate) fn launch(&self, values: Vec<Value>, handed: Handed, limits: &Limits) -> Result<Pending> {
         let values = check::inputs(self.info(), values)?;
         let session = &self.session.0;
         let call = match &session.program {
-            Content::Module(module) => module.start(self.place, &values, (&session.devices, kept), limits)?,
+            Content::Module(module) => module.start(self.place, &values, &session.devices, handed, limits)?,
             #[cfg(feature = "compiler")]
-            Content::Model(model) => model.start(self.place, &values, (&session.devices, kept), limits)?,
+            Content::Model(model) => model.start(self.place, &values, &session.devices, handed, limits)?,
         };
         Ok(self.pending(Arc::new(call)))
     }

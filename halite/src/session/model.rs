@@ -17,7 +17,7 @@ use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
 use super::{
-    Content, Session, SessionBuilder,
+    Content, Handed, Session, SessionBuilder,
     ahead::Ahead,
     choices::ModelOptions,
     open::OpenVersions,
@@ -110,7 +110,13 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = read(&builder, file, format, limits)?;
+    let (mut model, files) = read(&builder, file, format, limits)?;
+    if let Some((choice, on_processors)) = &builder.model.choice
+        && (*on_processors || !capabilities.target.is_processor())
+        && model.functions().contains(&choice.function)
+    {
+        model.choose_tokens(choice.clone()).map_err(compile::error)?;
+    }
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -234,15 +240,17 @@ impl ModelProgram {
         &self,
         place: usize,
         values: &[Value],
-        (devices, kept): (&[Device], bool),
+        devices: &[Device],
+        handed: Handed,
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
         let version = self.version(place, values, limits)?;
         limits.check("copying inputs")?;
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
         let given = values.iter().filter(|value| !matches!(value, Value::Null));
-        let arguments = lowered(given, version.function.info().states(), kept, devices)?;
-        let call = version.function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
+        let arguments = lowered(given, version.function.info().states(), handed.kept, devices)?;
+        let options = runtime::CallOptions { after: handed.after, ..limits.call_options() };
+        let call = version.function.start(&arguments, &options).map_err(Error::of_runtime)?;
         self.load_ahead(place, limits);
         Ok(call)
     }
@@ -348,6 +356,11 @@ impl ModelProgram {
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
         hasher.field(&[self.precision() as u8]).field(format!("{:?}", self.options.caches).as_bytes());
+        if let Some((choice, _)) =
+            self.options.choice.as_ref().filter(|_| open.model.is_choice(&function.name))
+        {
+            hasher.field(format!("{choice:?}").as_bytes());
+        }
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())
     }

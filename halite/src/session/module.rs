@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
-use super::states::lowered;
+use super::{Handed, states::lowered};
 use crate::{Device, Error, FunctionInfo, Result, Value, options::Limits};
 
 /// A module that is loaded.
@@ -49,12 +49,14 @@ impl ModuleProgram {
         &self,
         place: usize,
         values: &[Value],
-        (devices, kept): (&[Device], bool),
+        devices: &[Device],
+        handed: Handed,
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
         let function = self.function(place)?;
         limits.check("copying inputs")?;
-        let arguments = lowered(values.iter(), function.info().states(), kept, devices)?;
-        function.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)
+        let arguments = lowered(values.iter(), function.info().states(), handed.kept, devices)?;
+        let options = runtime::CallOptions { after: handed.after, ..limits.call_options() };
+        function.start(&arguments, &options).map_err(Error::of_runtime)
     }
 }

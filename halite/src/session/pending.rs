@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use halite_runtime as runtime;
+use parking_lot::Mutex;
 
 use super::Session;
 use crate::{
-    ErrorKind, Outputs, Result, RunOptions, Value,
+    ErrorKind, Outputs, Result, RunOptions, Tensor, Value,
     options::Limits,
     tensor::{self, Copy, Given},
 };
@@ -32,12 +33,14 @@ pub struct Pending {
     given: usize,
     /// Places of results that nobody reads: they stay on the device.
     unread: Vec<usize>,
+    /// What is on its way to the host before somebody waits.
+    sent: Mutex<Option<Vec<Option<Copy>>>>,
 }
 
 impl Pending {
     pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();
-        Pending { call, names, session, given, unread: Vec::new() }
+        Pending { call, names, session, given, unread: Vec::new(), sent: Mutex::default() }
     }
 
     /// The same call without what the program keeps by itself, of a function that keeps so many results.
@@ -50,6 +53,21 @@ impl Pending {
     pub(crate) fn unread(mut self, places: impl Iterator<Item = usize>) -> Self {
         self.unread = places.collect();
         self
+    }
+
+    /// The same call, whose results are sent to the host right behind its work: before that of later calls.
+    pub(crate) fn sent(self) -> Self {
+        *self.sent.lock() = Some(self.send(true));
+        self
+    }
+
+    /// A result as it will be, for calls that begin after this one on the device; `None` where the call is done, or has no such tensor.
+    pub(crate) fn coming(&self, place: usize) -> Option<Tensor> {
+        let (_, results) = self.call.unready()?;
+        match Value::lift(results.into_iter().nth(place)?, self.session.devices()) {
+            Ok(Value::Tensor(tensor)) => Some(tensor),
+            _ => None,
+        }
     }
 
     /// The call itself, for those who take what it leaves.
@@ -96,7 +114,7 @@ impl Pending {
     }
 
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
-        let sent = self.send();
+        let sent = self.sent.lock().take().unwrap_or_else(|| self.send(false));
         let call = Given::new(self.session.habit(), sent.iter().any(Option::is_some));
         let mut sent = sent.into_iter();
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
@@ -115,9 +133,10 @@ impl Pending {
         Ok(Outputs::new(names, values))
     }
 
-    /// Sends the results that callers get to the host, where callers of this session read them: one for each, as far as they were sent.
-    fn send(&self) -> Vec<Option<Copy>> {
-        if !self.session.habit().is_reading() || self.call.is_done() {
+    /// Sends the results that callers get to the host, where they are `read` or callers of this session read them: one for each, as far as
+    /// they were sent.
+    fn send(&self, read: bool) -> Vec<Option<Copy>> {
+        if !read && !self.session.habit().is_reading() || self.call.is_done() {
             return Vec::new();
         }
         let Some((ready, results)) = self.call.unready() else { return Vec::new() };

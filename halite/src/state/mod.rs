@@ -1,15 +1,17 @@
 //! State: tensors that live on the device between calls, one set for each sequence.
 
+mod chain;
 mod file;
 mod shape;
 
 use std::{fmt, sync::Arc};
 
+use halite_hal::Fence;
 use halite_runtime as runtime;
 
 use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
-    Value, ValueInfo, ValueType, options::Limits, signature::FirstValue,
+    Value, ValueInfo, ValueType, options::Limits, session::Handed, signature::FirstValue,
 };
 
 /// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a
@@ -163,8 +165,12 @@ impl State {
 
     fn launch(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         self.settle(limits)?;
+        self.launch_after(None, inputs, limits)
+    }
+
+    fn launch_after(&mut self, after: Option<Fence>, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let values = self.values(inputs)?;
-        let pending = self.function.launch(values, true, limits)?;
+        let pending = self.function.launch(values, Handed { kept: true, after }, limits)?;
         self.under_way = Some(pending.call());
         Ok(pending)
     }
@@ -208,11 +214,15 @@ impl State {
         Ok(())
     }
 
+    /// Places of results that are state.
+    fn outputs(&self) -> impl Iterator<Item = usize> + use<'_> {
+        self.tensors.iter().map(|kept| kept.output)
+    }
+
     /// Waits for a call that is under way and takes what it left; gives its other results.
     fn settle(&mut self, limits: &Limits) -> Result<Option<Outputs>> {
         let Some(call) = &self.under_way else { return Ok(None) };
-        let kept = self.tensors.iter().map(|kept| kept.output);
-        let pending = self.function.pending(call.clone()).unread(kept);
+        let pending = self.function.pending(call.clone()).unread(self.outputs());
         let outputs = pending.finish(limits);
         if outputs.is_ok() || pending.is_done() {
             self.under_way = None;
@@ -221,13 +231,7 @@ impl State {
         let names: Vec<String> = outputs.names().map(str::to_owned).collect();
         let mut values: Vec<Option<Value>> = outputs.into_values().into_iter().map(Some).collect();
         for kept in &mut self.tensors {
-            let Some(Value::Tensor(new)) = values.get_mut(kept.output).and_then(Option::take) else {
-                let text = format!("the result that replaces the state '{}' is no tensor", kept.name);
-                return Err(Error::new(crate::ErrorKind::Other, text));
-            };
-            if !kept.tensor.as_ref().is_some_and(|own| own.is_in_buffer_of(&new)) {
-                kept.tensor = Some(new);
-            }
+            kept.take(values.get_mut(kept.output).and_then(Option::take))?;
         }
         let rest = names.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
         let (names, values): (Vec<String>, Vec<Value>) = rest.unzip();
@@ -292,6 +296,20 @@ impl State {
     fn check(&self, place: usize, tensor: &Tensor) -> Result<()> {
         let own = self.tensors[place].input;
         self.function.info().all_inputs().nth(own).map_or(Ok(()), |input| shape::check(input, tensor))
+    }
+}
+
+impl Kept {
+    /// What a call leaves takes its place.
+    fn take(&mut self, new: Option<Value>) -> Result<()> {
+        let Some(Value::Tensor(new)) = new else {
+            let text = format!("the result that replaces the state '{}' is no tensor", self.name);
+            return Err(Error::new(crate::ErrorKind::Other, text));
+        };
+        if !self.tensor.as_ref().is_some_and(|own| own.is_in_buffer_of(&new)) {
+            self.tensor = Some(new);
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Speed of language models: tokens per second of prompts (`pp512`) and of generation (`tg128`), as llama-bench tells them.
 
-use std::{io::Write, path::Path, str::FromStr, time::Instant};
+use std::{io::Write, ops::ControlFlow, path::Path, str::FromStr, time::Instant};
 
-use halite::{CancelToken, Generator, GeneratorOptions, RunOptions};
+use halite::{CancelToken, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence};
 use halite_formats::gguf::{Gguf, Value};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) enum Test {
     /// A prompt of so many tokens, as one.
     Prompt(usize),
-    /// So many tokens, one after the other, from the first on.
+    /// So many tokens, one after the other, from the first on: the most likely ones, each chosen of the logits before it.
     Generation(usize),
 }
 
@@ -67,7 +67,8 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
     let builder = session::builder(&flags.devices, &flags.modules)?;
     let builder = builder.options(progress::shown(options.clone()));
-    let wanted = flags.measure.caches.apply(GeneratorOptions::new()).context(context);
+    let wanted = flags.measure.caches.apply(GeneratorOptions::new());
+    let wanted = flags.measure.choice.apply(wanted).context(context);
     let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
     progress::clear();
     let about = match flags.modules.modules().next() {
@@ -115,6 +116,7 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
 /// Tokens per second of each repetition.
 fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOptions) -> Result<Vec<f64>> {
     let mut sequence = generator.sequence()?;
+    sequence.ignore_end(true);
     // Any tokens do: what is computed is the same for all.
     let known = generator.vocabulary_len() as u32;
     let tokens: Vec<u32> = (0..test.tokens() as u32).map(|place| (place * 7919 + 17) % known).collect();
@@ -123,7 +125,7 @@ fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOption
         let began = Instant::now();
         match test {
             Test::Prompt(_) => sequence.append(tokens, options),
-            Test::Generation(_) => tokens.iter().try_for_each(|token| sequence.append(&[*token], options)),
+            Test::Generation(_) => write(&mut sequence, tokens, options),
         }
         .inspect_err(interrupt::note)
         .map_err(Failure::from)?;
@@ -131,12 +133,20 @@ fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOption
     };
     let once = match test {
         Test::Prompt(_) => &tokens[..],
-        Test::Generation(_) => &tokens[..1],
+        // With one that the model writes.
+        Test::Generation(_) => &tokens[..tokens.len().min(3)],
     };
     // Once for what the first calls do: pipelines, memory. Then for the clocks.
     call(once)?;
     runner::warm_up(flags, generator.session(), || call(once).map(drop))?;
     (0..flags.measure.repetitions.unwrap_or(REPETITIONS)).map(|_| call(&tokens)).collect()
+}
+
+/// The first token, and as many that the model writes behind it as there are others.
+fn write(sequence: &mut Sequence, tokens: &[u32], options: &RunOptions) -> halite::Result<()> {
+    sequence.append(&tokens[..1], options)?;
+    let mut sampler = Sampler::new(Sampling::greedy());
+    sequence.generate(&mut sampler, tokens.len() - 1, options, |_| ControlFlow::Continue(())).map(drop)
 }
 
 fn about(path: &Path) -> Result<About> {

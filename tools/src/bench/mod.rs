@@ -117,6 +117,8 @@ pub(crate) struct MeasureFlags {
     generate: Vec<generate::Test>,
     #[command(flatten)]
     caches: flags::CacheTypeFlags,
+    #[command(flatten)]
+    choice: flags::ChoiceFlags,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -150,11 +152,10 @@ pub(crate) struct MeasureFlags {
 }
 
 impl MeasureFlags {
-    /// Caches are those of language models.
+    /// Caches and chosen tokens are those of language models.
     fn check_caches(&self) -> Result<()> {
-        if self.caches.are_given() && self.generate.is_empty() {
-            let text =
-                "--cache-type-k and --cache-type-v go with --generate, which measures a language model";
+        if (self.caches.are_given() || self.choice.is_given()) && self.generate.is_empty() {
+            let text = "--cache-type-k, --cache-type-v and --choose-on go with --generate, which measures a language model";
             return Err(Failure::Usage(text.to_owned()));
         }
         Ok(())

@@ -7,7 +7,7 @@ use halite::Sampling;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, ChoiceFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -72,6 +72,11 @@ pub struct Flags {
     /// Where random numbers begin; the same seed gives the same text. Default: another one at each call
     #[arg(long, value_name = "NUMBER", help_heading = "Choice of tokens")]
     seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) choice: ChoiceFlags,
+    /// Writes on behind the token that ends the text
+    #[arg(long = "ignore-end", alias = "ignore-eos")]
+    pub(super) ignore_end: bool,
     /// Gives up after this many seconds
     #[arg(long, value_parser = seconds, value_name = "SECONDS")]
     pub(super) timeout: Option<Duration>,

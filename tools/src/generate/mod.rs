@@ -38,6 +38,7 @@ fn run(flags: &Flags) -> Result<()> {
     let tokens = prompt_tokens(flags, &generator, &prompt)?;
     let mut report = Report::new(&generator, started.elapsed(), tokens.len());
     let mut sequence = generator.sequence()?;
+    sequence.ignore_end(flags.ignore_end);
     let began = Instant::now();
     sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
     report.prompt = began.elapsed();
@@ -110,7 +111,7 @@ fn write_on(
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
     let builder = session::language_model(&flags.model, &flags.on)?;
-    let mut wanted = flags.caches.apply(GeneratorOptions::new());
+    let mut wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, ChoiceFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -60,6 +60,8 @@ pub struct Flags {
     pub(super) grace: Duration,
     #[command(flatten)]
     pub(super) caches: CacheTypeFlags,
+    #[command(flatten)]
+    pub(super) choice: ChoiceFlags,
     #[command(flatten)]
     pub(super) on: LanguageModelFlags,
     #[command(flatten)]

@@ -91,7 +91,7 @@ fn stop_on_interrupt() -> watch::Receiver<bool> {
 
 /// What the model can do: write, make vectors, or both.
 fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
-    let mut wanted = flags.caches.apply(GeneratorOptions::new());
+    let mut wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

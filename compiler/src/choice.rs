@@ -1,0 +1,276 @@
+//! Functions of language models that choose the next token on the device: what comes behind the logits.
+//!
+//! A host that chooses waits for all logits, half a megabyte for each token, and the device waits for the host. Where the device
+//! chooses, a token goes into the next call without coming by the host, which may hand over that call before this one is done.
+
+use std::{collections::BTreeMap, fmt};
+
+use halite_ops::{
+    DType,
+    expression::{self, Expression, Function, Operand, Scalar},
+    reduce::ReduceKind,
+};
+use halite_sizes::Size;
+
+use crate::{
+    CompileError, Control, SourceLocation,
+    build::{Builder, Range},
+    graph::{Graph, TensorId},
+    signature::{Arity, Bindings, Dim, Signature},
+};
+
+type Result<T, E = CompileError> = std::result::Result<T, E>;
+
+/// Which function of a model gives the logits of the next token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenChoice {
+    /// The function.
+    pub function: String,
+    /// Its output with the logits: floats whose last dimension is the vocabulary. The last row counts.
+    pub logits: String,
+    /// Sizes of dimensions that have only these where tokens are chosen: one token for a call.
+    pub sizes: BTreeMap<String, u64>,
+}
+
+/// How a token is chosen: each is a function beside the one that gives logits. It takes and gives the same, but for the logits, in whose
+/// place [`CHOSEN`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceWay {
+    /// The most likely one; of equal ones the first.
+    Greedy,
+    /// One of the most likely ones, by [`SAMPLING`].
+    Sample,
+}
+
+/// The output of functions that choose: the number of the token, `i32[1]`; -1 where no logit is a number, or one is no number.
+pub const CHOSEN: &str = "chosen";
+/// The input of [`ChoiceWay::Sample`], `f32[5]`: how many of the most likely tokens count, at most [`MOST_CANDIDATES`]; which part of all
+/// probability is enough, more than 0; how likely one is at least, beside the first; what logits are multiplied by, which is one over the
+/// temperature; and a random number from 0 to 1 - 2^-23.
+pub const SAMPLING: &str = "sampling";
+/// Of so many tokens one may be drawn.
+pub const MOST_CANDIDATES: u64 = 64;
+
+impl ChoiceWay {
+    /// All of them.
+    pub const ALL: [ChoiceWay; 2] = [ChoiceWay::Greedy, ChoiceWay::Sample];
+
+    /// The name of its function.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChoiceWay::Greedy => "greedy",
+            ChoiceWay::Sample => "sample",
+        }
+    }
+
+    pub(crate) fn of(function: &str) -> Option<ChoiceWay> {
+        ChoiceWay::ALL.into_iter().find(|way| way.name() == function)
+    }
+
+    /// What it takes beside what the function with the logits takes.
+    pub(crate) fn inputs(self) -> Option<Signature> {
+        matches!(self, ChoiceWay::Sample).then(|| port(SAMPLING, DType::F32, 5))
+    }
+}
+
+impl fmt::Display for ChoiceWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl TokenChoice {
+    /// Checks that a model has what this names.
+    pub(crate) fn check(&self, functions: &[String], outputs: &[Signature]) -> Result<()> {
+        let wrong = |reason: String| Err(CompileError::Request(reason));
+        if let Some(taken) = functions.iter().find(|name| ChoiceWay::of(name).is_some()) {
+            return wrong(format!("the model has a function '{taken}' of its own"));
+        }
+        let names = || outputs.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
+        match outputs.iter().find(|own| own.name == self.logits) {
+            None => wrong(format!("there is no output '{}'; there are: {}", self.logits, names())),
+            Some(own) if own.arity != Arity::Tensor || own.element.is_some_and(|e| !e.is_float()) => {
+                wrong(format!("the output {own} has no logits: these are floats"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Inputs with the sizes that they have here.
+    pub(crate) fn sized(&self, mut inputs: Vec<Signature>) -> Vec<Signature> {
+        for dim in inputs.iter_mut().filter_map(|input| input.dims.as_mut()).flatten() {
+            if let Dim::Symbol(name) = dim
+                && let Some(size) = self.sizes.get(name)
+            {
+                *dim = Dim::Known(*size);
+            }
+        }
+        inputs
+    }
+
+    /// Outputs with the token in the place of the logits.
+    pub(crate) fn outputs(&self, outputs: Vec<Signature>) -> Vec<Signature> {
+        let one = |own: Signature| if own.name == self.logits { port(CHOSEN, DType::I32, 1) } else { own };
+        self.sized(outputs.into_iter().map(one).collect())
+    }
+
+    /// What the function with the logits is bound to.
+    pub(crate) fn bindings(&self, bindings: &Bindings) -> Bindings {
+        let mut all = bindings.clone();
+        all.dims.extend(self.sizes.iter().map(|(name, size)| (name.clone(), *size)));
+        all.shapes.remove(SAMPLING);
+        all.values.remove(SAMPLING);
+        all
+    }
+
+    /// Appends the choice to the graph of the function with the logits, of whose inputs and outputs the last `kept` are the program's own.
+    pub(crate) fn append(
+        &self,
+        graph: Graph,
+        kept: usize,
+        way: ChoiceWay,
+        control: &Control,
+    ) -> Result<Graph> {
+        let Some(place) = graph.outputs.iter().position(|port| port.name == self.logits) else {
+            return Err(CompileError::Request(format!("there is no output '{}'", self.logits)));
+        };
+        let _entered = graph.open.as_ref().map(|open| open.enter());
+        let logits = graph.outputs[place].tensor;
+        let mut b = Builder::further(graph, control);
+        b.at(SourceLocation::new("choice"));
+        let logits = last_row(&mut b, logits)?;
+        let chosen = match way {
+            ChoiceWay::Greedy => greedy(&mut b, logits)?,
+            ChoiceWay::Sample => sampled(&mut b, logits)?,
+        };
+        b.replace_output(place, CHOSEN, chosen);
+        if way.inputs().is_some() {
+            b.move_last_input(kept);
+        }
+        b.finish()
+    }
+}
+
+fn port(name: &str, element: DType, size: u64) -> Signature {
+    let dims = Some(vec![Dim::Known(size)]);
+    Signature {
+        name: name.to_owned(),
+        arity: Arity::Tensor,
+        is_optional: false,
+        element: Some(element.into()),
+        dims,
+    }
+}
+
+fn number(value: f64) -> Operand {
+    Operand::Constant(Scalar::Float(value))
+}
+
+/// The logits of the last row, `f32[1, vocabulary]`.
+fn last_row(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
+    let sizes = b.sizes(logits).to_vec();
+    let Some((width, rows)) = sizes.split_last() else {
+        return Err(b.invalid("logits have a dimension for the vocabulary"));
+    };
+    let rows: Size = rows.iter().product();
+    let all = b.reshape_to(logits, &[rows, *width])?;
+    let range = |start: Size, count: Size| Range { start, step: 1, count };
+    let last = b.slice(all, &[range(rows - 1, 1.into()), range(0.into(), *width)])?;
+    b.cast(last, DType::F32)
+}
+
+/// The place of the largest logit.
+fn greedy(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
+    let place = b.arg_reduce(logits, 1, false, false)?;
+    // NaN is the largest of all.
+    let largest = b.gather_elements(logits, place, 1)?;
+    token(b, place, largest)
+}
+
+/// The place as a token, where the largest logit is a number.
+fn token(b: &mut Builder, place: TensorId, largest: TensorId) -> Result<TensorId> {
+    let chosen = b.map(&[place, largest], DType::I32, |p, x| {
+        let place = p.cast(expression::Type::Of(DType::I32), x[0]);
+        let least = p.call(Function::Gt, &[x[1], number(f64::from(f32::MIN))]);
+        let most = p.call(Function::Le, &[x[1], number(f64::from(f32::MAX))]);
+        let is_number = p.call(Function::And, &[least, most]);
+        p.call(Function::Select, &[is_number, place, Operand::Constant(Scalar::Int(-1, DType::I32))])
+    })?;
+    b.reshape(chosen, &[1])
+}
+
+/// Numbers of [`SAMPLING`] as tensors `f32[1, 1]`.
+struct Wanted {
+    count: TensorId,
+    part: TensorId,
+    least: TensorId,
+    factor: TensorId,
+    random: TensorId,
+}
+
+impl Wanted {
+    fn read(b: &mut Builder) -> Result<Wanted> {
+        let all = b.input(SAMPLING, DType::F32.into(), &[5])?;
+        let mut next = 0;
+        let mut one = || {
+            let range = Range { start: next, step: 1, count: 1 };
+            next += 1;
+            let own = b.slice(all, &[range])?;
+            b.reshape(own, &[1, 1])
+        };
+        Ok(Wanted { count: one()?, part: one()?, least: one()?, factor: one()?, random: one()? })
+    }
+}
+
+/// A token drawn of the most likely ones, as `halite_text::Sampler` draws it on the host.
+fn sampled(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
+    let wanted = Wanted::read(b)?;
+    let most = b.sizes(logits)[1];
+    let most = if most.is_constant() { most.exact().min(MOST_CANDIDATES) } else { MOST_CANDIDATES };
+    let [values, places] = b.top_k(logits, 1, most, false)?;
+    let range = Range { start: 0, step: 1, count: 1 };
+    let first = b.slice(values, &[range, range])?;
+    let bytes: Vec<u8> = (0..most).flat_map(|place| (place as f32).to_le_bytes()).collect();
+    let ranks = b.constant("ranks", DType::F32.into(), &[1, most], bytes.into())?;
+    let weight = |p: &mut Expression, x: &[Operand]| {
+        let below = p.call(Function::Sub, &[x[0], x[1]]);
+        p.call(Function::Exp, &[below])
+    };
+    // How likely each is beside the first, of as many as count.
+    let weights = b.map(&[values, first, ranks, wanted.count], DType::F32, |p, x| {
+        let weight = weight(p, x);
+        let counts = p.call(Function::Lt, &[x[2], x[3]]);
+        p.call(Function::Select, &[counts, weight, number(0.0)])
+    })?;
+    let sums = b.cumulative_sum(weights, 1, false, false)?;
+    let end = |b: &mut Builder, sums| b.slice(sums, &[range, Range { start: most - 1, step: 1, count: 1 }]);
+    let all = end(b, sums)?;
+    // What is left, by the temperature.
+    let ids = [values, first, weights, sums, all, wanted.part, wanted.least, wanted.factor];
+    let drawn = b.map(&ids, DType::F32, |p, x| {
+        let below = p.call(Function::Sub, &[x[0], x[1]]);
+        let scaled = p.call(Function::Mul, &[below, x[7]]);
+        let weight = p.call(Function::Exp, &[scaled]);
+        let before = p.call(Function::Sub, &[x[3], x[2]]);
+        let part = p.call(Function::Mul, &[x[4], x[5]]);
+        let is_part = p.call(Function::Lt, &[before, part]);
+        let is_likely = p.call(Function::Ge, &[x[2], x[6]]);
+        let counts = p.call(Function::Gt, &[x[2], number(0.0)]);
+        let both = p.call(Function::And, &[is_part, is_likely]);
+        let kept = p.call(Function::And, &[both, counts]);
+        p.call(Function::Select, &[kept, weight, number(0.0)])
+    })?;
+    // The first whose sum is beyond the random part of all. What is not left comes behind what is, and adds nothing, so that its sum is
+    // that of all.
+    let sums = b.cumulative_sum(drawn, 1, false, false)?;
+    let all = end(b, sums)?;
+    let passed = b.map(&[sums, all, wanted.random], DType::I64, |p, x| {
+        let part = p.call(Function::Mul, &[x[1], x[2]]);
+        let is_passed = p.call(Function::Le, &[x[0], part]);
+        let count = |value| Operand::Constant(Scalar::Int(value, DType::I64));
+        p.call(Function::Select, &[is_passed, count(1), count(0)])
+    })?;
+    let rank = b.reduce(ReduceKind::Sum, passed, &[1], true)?;
+    let place = b.gather_elements(places, rank, 1)?;
+    token(b, place, first)
+}

@@ -1,0 +1,195 @@
+//! Writing on where the device chooses: while it computes a token, the host has handed over the call for the one behind it.
+
+use std::{
+    collections::VecDeque,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use halite_compiler::{CHOSEN, SAMPLING};
+use halite_text::{Decoder, Sampler};
+
+use super::{Piece, Sequence, Stop, choosing::Chooser, run};
+use crate::{Error, Pending, Result, RunOptions, Tensor, options::Limits};
+
+/// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// Calls that are under way. Each takes the token that the one before it chose.
+struct Calls<'a> {
+    chooser: Chooser<'a>,
+    limits: Limits,
+    under_way: VecDeque<Call>,
+    /// How long the last one was waited for.
+    waited: Duration,
+}
+
+struct Call {
+    pending: Pending,
+    /// The sampler as it was before it drew for this call.
+    before: Sampler,
+}
+
+impl Calls<'_> {
+    /// Hands a call over, for a token whose number the host knows or not yet.
+    fn launch(&mut self, sequence: &mut Sequence, sampler: &mut Sampler, token: &Tensor) -> Result<()> {
+        let position = (sequence.tokens.len() + self.under_way.len()) as i64;
+        let before = sampler.clone();
+        let sampling = self.chooser.sampling(sampler)?;
+        let (position, row) = (Tensor::from_slice(&[position], [1])?, Tensor::from_slice(&[0i32], [1])?);
+        let mut inputs = vec![("tokens", token), ("positions", &position), ("rows", &row)];
+        inputs.extend(sampling.as_ref().map(|sampling| (SAMPLING, sampling)));
+        sequence.state.change(self.chooser.function)?;
+        let pending = sequence.state.follow(inputs.into_iter().collect(), &self.limits);
+        let pending = pending.inspect_err(|_| *sampler = before.clone())?;
+        self.under_way.push_back(Call { pending, before });
+        // They are behind another token now.
+        sequence.logits.clear();
+        Ok(())
+    }
+
+    /// The call behind the last one, for the token that this will have chosen. Nothing where that is chosen already.
+    fn launch_ahead(&mut self, sequence: &mut Sequence, sampler: &mut Sampler) -> Result<()> {
+        match self.under_way.back().and_then(|last| last.pending.coming(0)) {
+            Some(token) => self.launch(sequence, sampler, &token),
+            None => Ok(()),
+        }
+    }
+
+    /// What the first call chose; `None` where the host has to look at the logits.
+    fn wait(&mut self, known: usize) -> Result<Option<u32>> {
+        let Some(call) = self.under_way.pop_front() else { return Ok(None) };
+        let began = Instant::now();
+        let chosen = call.pending.finish(&self.limits)?.tensor(CHOSEN)?.item::<i32>()?;
+        self.waited = began.elapsed();
+        match u32::try_from(chosen) {
+            Ok(token) if token as usize >= known => {
+                Err(Error::invalid(format!("there is no token {token}; the model knows {known}")))
+            }
+            token => Ok(token.ok()),
+        }
+    }
+
+    /// Gives up what is under way: caches keep what it leaves behind the tokens, where nothing looks.
+    fn drop_all(&mut self, sampler: &mut Sampler) {
+        if let Some(first) = self.under_way.drain(..).next() {
+            *sampler = first.before;
+        }
+    }
+}
+
+impl Sequence {
+    /// As [`Sequence::generate`], where the device chooses.
+    pub(super) fn generate_ahead(
+        &mut self,
+        chooser: Chooser<'_>,
+        sampler: &mut Sampler,
+        most: usize,
+        options: &RunOptions,
+        told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
+    ) -> Result<Stop> {
+        let limits = self.generator.session().begin(options);
+        let mut calls = Calls { chooser, limits, under_way: VecDeque::new(), waited: Duration::ZERO };
+        let done = self.write_ahead(&mut calls, sampler, most, options, told);
+        calls.drop_all(sampler);
+        done
+    }
+
+    fn write_ahead(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sampler: &mut Sampler,
+        most: usize,
+        options: &RunOptions,
+        told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
+    ) -> Result<Stop> {
+        let mut decoder = Decoder::default();
+        let mut token = match self.logits.is_empty() {
+            false => self.chosen(sampler, options)?,
+            true => self.begin_ahead(calls, sampler, options)?,
+        };
+        for count in 0..most {
+            if self.ends_with(token) {
+                return Ok(Stop::End);
+            }
+            if self.tokens.len() >= self.generator.context() {
+                return Ok(Stop::Context);
+            }
+            let is_last = count + 1 == most;
+            if !is_last {
+                self.launch_two(calls, sampler, token, count + 2 < most)?;
+            }
+            let text = decoder.push(&self.generator.inner.tokenizer.bytes(token, false));
+            let flow = told(&Piece { token, text });
+            if is_last {
+                // With its logits, for what comes next.
+                self.append(&[token], options)?;
+                break;
+            }
+            if flow.is_break() {
+                // The call that takes it is under way; nobody wants to know what it chose.
+                self.tokens.push(token);
+                return Ok(Stop::Caller);
+            }
+            let next = calls.wait(self.generator.vocabulary_len())?;
+            self.tokens.push(token);
+            token = match next {
+                Some(next) => next,
+                None => self.choose_again(calls, sampler, options)?,
+            };
+        }
+        Ok(Stop::Length)
+    }
+
+    /// The calls that take a token and the one behind it, unless they are under way.
+    fn launch_two(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sampler: &mut Sampler,
+        token: u32,
+        more: bool,
+    ) -> Result<()> {
+        if calls.under_way.is_empty() {
+            self.check_room(&[token])?;
+            let token = Tensor::from_slice(&[token as i32], [1])?;
+            calls.launch(self, sampler, &token)?;
+        }
+        let has_room = self.tokens.len() + calls.under_way.len() < self.generator.context();
+        match more && has_room && calls.under_way.len() == 1 && calls.waited < SLOW {
+            true => calls.launch_ahead(self, sampler),
+            false => Ok(()),
+        }
+    }
+
+    /// The first token, where its logits are not there: the last token is computed once more.
+    fn begin_ahead(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sampler: &mut Sampler,
+        options: &RunOptions,
+    ) -> Result<u32> {
+        let Some(last) = self.tokens.last().copied() else { return Err(run::no_tokens()) };
+        self.truncate(self.tokens.len() - 1);
+        let token = Tensor::from_slice(&[last as i32], [1])?;
+        let launched = calls.launch(self, sampler, &token);
+        let next = launched.and_then(|()| calls.wait(self.generator.vocabulary_len()));
+        // Its keys and values are as they were, or the same again.
+        self.tokens.push(last);
+        match next? {
+            Some(token) => Ok(token),
+            None => self.choose_again(calls, sampler, options),
+        }
+    }
+
+    /// The host chooses where a logit is no number.
+    fn choose_again(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sampler: &mut Sampler,
+        options: &RunOptions,
+    ) -> Result<u32> {
+        calls.drop_all(sampler);
+        self.logits.clear();
+        self.chosen(sampler, options)
+    }
+}

@@ -1,0 +1,105 @@
+//! Where the next token is chosen.
+
+use std::{fmt, str::FromStr};
+
+use halite_compiler::{ChoiceWay, MOST_CANDIDATES};
+use halite_text::{Sampler, Sampling};
+
+use crate::{Error, Function, Result, Tensor};
+
+/// Where a [`super::Sequence`] that writes chooses its tokens.
+///
+/// Where the device chooses, a token goes into the next call without coming by the host, which hands that call over before this one is
+/// done: the device does not wait for the host, and half a megabyte of logits stays where it is. Devices choose the most likely token, or
+/// draw of the most likely 64 at most; with other [`Sampling`] (penalties, more candidates or all) the host does. Random numbers are the
+/// same, and so are the tokens, up to what devices round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChooseOn {
+    /// The device, if it is a GPU.
+    #[default]
+    Auto,
+    /// The host.
+    Host,
+    /// The device, where it can.
+    Device,
+}
+
+impl ChooseOn {
+    /// All of them.
+    pub const ALL: [ChooseOn; 3] = [ChooseOn::Auto, ChooseOn::Host, ChooseOn::Device];
+
+    /// Its name: `auto`, `host`, `device`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChooseOn::Auto => "auto",
+            ChooseOn::Host => "host",
+            ChooseOn::Device => "device",
+        }
+    }
+}
+
+impl fmt::Display for ChooseOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ChooseOn {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ChooseOn> {
+        ChooseOn::ALL.into_iter().find(|own| own.name() == text).ok_or_else(|| {
+            let names = ChooseOn::ALL.map(ChooseOn::name).join(", ");
+            Error::invalid(format!("'{text}' is no place where tokens are chosen; there are: {names}"))
+        })
+    }
+}
+
+/// Functions of a model that choose.
+pub(super) struct Choosers {
+    pub greedy: Function,
+    pub sample: Function,
+}
+
+impl Choosers {
+    /// The function that chooses as a sampler does; `None` where the host has to.
+    pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
+        let sampling = sampler.sampling();
+        let is_penalized = sampling.repeat_penalty != 1.0 && sampling.repeat_penalty > 0.0;
+        let way = match sampling.temperature {
+            _ if is_penalized => return None,
+            temperature if temperature <= 0.0 => ChoiceWay::Greedy,
+            _ if (1..=MOST_CANDIDATES as usize).contains(&sampling.top_k) => ChoiceWay::Sample,
+            _ => return None,
+        };
+        let function = if way == ChoiceWay::Greedy { &self.greedy } else { &self.sample };
+        Some(Chooser { function, way })
+    }
+}
+
+/// A function that chooses.
+pub(super) struct Chooser<'a> {
+    pub function: &'a Function,
+    way: ChoiceWay,
+}
+
+impl Chooser<'_> {
+    /// What it takes to choose one token.
+    pub fn sampling(&self, sampler: &mut Sampler) -> Result<Option<Tensor>> {
+        if self.way == ChoiceWay::Greedy {
+            return Ok(None);
+        }
+        let random = sampler.fraction();
+        let numbers = numbers(sampler.sampling(), random);
+        Tensor::from_slice(&numbers, [numbers.len()]).map(Some)
+    }
+}
+
+/// The numbers of [`halite_compiler::SAMPLING`].
+fn numbers(sampling: &Sampling, random: f64) -> [f32; 5] {
+    // Sums are rounded: all is more than what they come to. Something is left whatever is wanted.
+    let part = if sampling.top_p < 1.0 { sampling.top_p.max(1e-20) } else { 2.0 };
+    let least = sampling.min_p.clamp(0.0, 1.0 - f32::EPSILON);
+    [sampling.top_k as f32, part, least, 1.0 / sampling.temperature, (random as f32).min(1.0 - f32::EPSILON)]
+}

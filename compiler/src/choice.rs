@@ -63,7 +63,8 @@ impl ChoiceWay {
         }
     }
 
-    pub(crate) fn of(function: &str) -> Option<ChoiceWay> {
+    /// The way that a function of this name chooses.
+    pub fn of(function: &str) -> Option<ChoiceWay> {
         ChoiceWay::ALL.into_iter().find(|way| way.name() == function)
     }
 
@@ -273,4 +274,101 @@ fn sampled(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
     let rank = b.reduce(ReduceKind::Sum, passed, &[1], true)?;
     let place = b.gather_elements(places, rank, 1)?;
     token(b, place, first)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::Values;
+
+    use super::*;
+
+    /// A function that gives its input as logits, two rows of which the last counts.
+    fn chosen(way: ChoiceWay, logits: &[f64], sampling: [f64; 5]) -> i64 {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[2, logits.len() as u64]).unwrap();
+        let kept = b.input("kept", DType::F32.into(), &[1]).unwrap();
+        b.output("before", kept);
+        b.output("logits", x);
+        let choice =
+            TokenChoice { function: "main".into(), logits: "logits".into(), sizes: BTreeMap::default() };
+        let graph = choice.append(b.finish().unwrap(), 1, way, &Control::default()).unwrap();
+        let names: Vec<&str> = graph.inputs.iter().map(|port| port.name.as_str()).collect();
+        assert_eq!(graph.outputs[1].name, CHOSEN);
+        let rows = [&vec![9.0; logits.len()], logits].concat();
+        let mut inputs = vec![Values::Float(rows)];
+        if way == ChoiceWay::Sample {
+            assert_eq!(names, ["x", SAMPLING, "kept"], "what a program keeps stays last");
+            inputs.push(Values::Float(sampling.to_vec()));
+        }
+        inputs.push(Values::Float(vec![1.0]));
+        graph.evaluate(&inputs).unwrap()[1].int(0)
+    }
+
+    const ANY: [f64; 5] = [64.0, 2.0, 0.0, 1.0, 0.5];
+
+    #[test]
+    fn the_first_of_the_largest_is_taken_where_it_is_a_number() {
+        let infinite = f64::NEG_INFINITY;
+        for way in ChoiceWay::ALL {
+            let one = |logits: &[f64]| chosen(way, logits, [1.0, 2.0, 0.0, 1.0, 0.9]);
+            assert_eq!(one(&[1.0, 3.0, 2.0, 3.0, infinite]), 1);
+            assert_eq!(one(&[infinite, infinite, -5.0]), 2);
+            assert_eq!(one(&[1.0, f64::NAN, 2.0]), -1, "the host has to look");
+            assert_eq!(one(&[infinite, infinite]), -1);
+            assert_eq!(one(&[1.0, f64::INFINITY]), -1);
+        }
+    }
+
+    #[test]
+    fn each_is_drawn_as_often_as_it_is_likely_of_those_that_count() {
+        let of = |parts: &[f64]| parts.iter().map(|part| part.ln()).collect::<Vec<f64>>();
+        let logits = of(&[0.1, 0.4, 0.2, 0.3]);
+        let drawn = |sampling: [f64; 4]| -> Vec<i64> {
+            let [count, part, least, factor] = sampling;
+            let all = (0..10).map(|tenth| (f64::from(tenth) + 0.5) / 10.0);
+            all.map(|random| chosen(ChoiceWay::Sample, &logits, [count, part, least, factor, random]))
+                .collect()
+        };
+        assert_eq!(drawn([64.0, 2.0, 0.0, 1.0]), [1, 1, 1, 1, 3, 3, 3, 2, 2, 0]);
+        // Two: four to three.
+        assert_eq!(drawn([2.0, 2.0, 0.0, 1.0]), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]);
+        // The second reaches 0.6.
+        assert_eq!(drawn([64.0, 0.6, 0.0, 1.0]), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]);
+        assert_eq!(drawn([64.0, 1e-20, 0.0, 1.0]), [1; 10]);
+        // At least 0.6 of 0.4: three and four tenths.
+        assert_eq!(drawn([64.0, 2.0, 0.6, 1.0]), [1, 1, 1, 1, 1, 1, 3, 3, 3, 3]);
+        // Squares: 16, 9, 4, 1 of 30.
+        assert_eq!(drawn([64.0, 2.0, 0.0, 2.0]), [1, 1, 1, 1, 1, 3, 3, 3, 2, 2]);
+        assert_eq!(
+            chosen(ChoiceWay::Sample, &logits, [64.0, 2.0, 0.0, 1.0, 1.0 - f64::from(f32::EPSILON)]),
+            0
+        );
+    }
+
+    #[test]
+    fn what_cannot_choose_is_told() {
+        let output = |name: &str, element: DType| Signature {
+            element: Some(element.into()),
+            ..port(name, element, 4)
+        };
+        let choice = TokenChoice {
+            function: "main".into(),
+            logits: "logits".into(),
+            sizes: [("n".to_owned(), 1)].into(),
+        };
+        let check = |functions: &[&str], outputs: &[Signature]| {
+            let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
+            choice.check(&functions, outputs).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&["main"], &[output("logits", DType::F16)]), Ok(()));
+        assert!(check(&["main", "sample"], &[]).unwrap_err().contains("'sample' of its own"));
+        assert!(check(&["main"], &[output("y", DType::F32)]).unwrap_err().contains("there are: y"));
+        assert!(check(&["main"], &[output("logits", DType::I32)]).unwrap_err().contains("floats"));
+        let open = Signature {
+            dims: Some(vec![Dim::Symbol("n".into()), Dim::Symbol("m".into())]),
+            ..port("x", DType::I32, 1)
+        };
+        assert_eq!(choice.sized(vec![open])[0].dims, Some(vec![Dim::Known(1), Dim::Symbol("m".into())]));
+        assert_eq!(chosen(ChoiceWay::Sample, &[0.0; 100], ANY), 32, "of 64 of them");
+    }
 }

@@ -87,9 +87,9 @@ impl Model {
         Ok(())
     }
 
-    /// Whether a function is one of those that [`Model::choose_tokens`] added.
-    pub fn is_choice(&self, function: &str) -> bool {
-        self.chooses(function).is_some()
+    /// Whether it has functions that [`Model::choose_tokens`] added.
+    pub fn chooses_tokens(&self) -> bool {
+        self.choice.is_some()
     }
 
     /// The choice that a function makes, if it is one that was added.

@@ -76,7 +76,6 @@ use crate::{
 
 /// Most bytes of results that are computed while a graph is built. Larger constants are computed by the device at load.
 pub const FOLD_LIMIT: u64 = 1 << 16;
-
 /// Most bytes of such results in all: repeated bodies fold again and again.
 const FOLD_BUDGET: u64 = 1 << 26;
 

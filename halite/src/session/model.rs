@@ -217,8 +217,11 @@ fn open_device(builder: &SessionBuilder, file: &Loaded) -> Result<Device> {
 
 impl ModelProgram {
     pub fn loaded_versions(&self) -> usize {
-        let fixed = |f: &&ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
-        self.versions.count() + self.open.count() + self.functions.iter().filter(fixed).count()
+        let fixed = |f: &ModelFunction| f.fixed.as_ref().and_then(|fixed| fixed.version.get().cloned());
+        let mut modules: Vec<_> =
+            self.functions.iter().filter_map(fixed).map(|own| own.session.clone()).collect();
+        modules.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        self.versions.count() + self.open.count() + modules.len()
     }
 
     /// Sizes of named dimensions, and shapes of inputs, that are the same in all calls because the caller gave one of each.
@@ -281,6 +284,11 @@ impl ModelProgram {
             }
         })?;
         let version = fixed.version.get_or_init(|| version).clone();
+        for other in self.beside(function, &[]) {
+            if let (Some(fixed), Some(version)) = (&other.fixed, version.beside(&other.name)) {
+                fixed.version.get_or_init(|| Arc::new(version));
+            }
+        }
         self.versions.forget(&key);
         let is_loaded =
             |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
@@ -356,9 +364,7 @@ impl ModelProgram {
         hasher.field(open.format.name().as_bytes()).field(function.name.as_bytes()).field(kind.as_bytes());
         hasher.field(compile::digest_sizes(bindings).as_bytes());
         hasher.field(&[self.precision() as u8]).field(format!("{:?}", self.options.caches).as_bytes());
-        if let Some((choice, _)) =
-            self.options.choice.as_ref().filter(|_| open.model.is_choice(&function.name))
-        {
+        if let Some((choice, _)) = self.options.choice.as_ref().filter(|_| open.model.chooses_tokens()) {
             hasher.field(format!("{choice:?}").as_bytes());
         }
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
@@ -443,10 +449,26 @@ impl ModelProgram {
                 }
             }
         };
-        let program = compiler::Program { functions: vec![built], model: None };
+        let mut functions = vec![built];
+        for other in self.beside(function, values) {
+            let fixed =
+                other.fixed.iter().flat_map(|fixed| fixed.bindings.iter().cloned()).collect::<Vec<_>>();
+            let built = model.open_function(&other.name, &fixed, precision, &options, &control);
+            functions.push(built.map_err(compile::error)?.0);
+        }
+        let program = compiler::Program { functions, model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound, coverage: None })
+    }
+
+    /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits. Together they
+    /// have one copy of what the device makes of weights.
+    fn beside(&self, function: &ModelFunction, values: &[Value]) -> impl Iterator<Item = &ModelFunction> {
+        let choice = self.options.choice.as_ref().map(|(choice, _)| choice);
+        let has = choice.is_some_and(|choice| choice.function == function.name) && values.is_empty();
+        let others = self.functions.iter().filter(move |_| has && function.fixed.is_some());
+        others.filter(|other| compiler::ChoiceWay::of(&other.name).is_some() && other.fixed.is_some())
     }
 
     pub(super) fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
@@ -463,7 +485,8 @@ impl ModelProgram {
             builder = builder.progress(sink);
         }
         let session = builder.build().map_err(Error::of_runtime)?;
-        Ok(Version { function: session.function(&function.name).map_err(Error::of_runtime)? })
+        let function = session.function(&function.name).map_err(Error::of_runtime)?;
+        Ok(Version { function, session: Arc::new(session) })
     }
 }
 

@@ -48,6 +48,16 @@ pub(super) fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest>
 /// A function for certain sizes, loaded on the device.
 pub(super) struct Version {
     pub function: runtime::Function,
+    /// What it is a function of: others may be in the same module.
+    pub session: Arc<runtime::Session>,
+}
+
+impl Version {
+    /// Another function of the same module; `None` where that has none of this name.
+    pub fn beside(&self, name: &str) -> Option<Version> {
+        let function = self.session.function(name).ok()?;
+        Some(Version { function, session: self.session.clone() })
+    }
 }
 
 /// What is known of calls with the same shapes.

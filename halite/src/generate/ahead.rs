@@ -39,8 +39,9 @@ impl Calls<'_> {
         let (position, row) = (Tensor::from_slice(&[position], [1])?, Tensor::from_slice(&[0i32], [1])?);
         let mut inputs = vec![("tokens", token), ("positions", &position), ("rows", &row)];
         inputs.extend(sampling.as_ref().map(|sampling| (SAMPLING, sampling)));
-        sequence.state.change(self.chooser.function)?;
-        let pending = sequence.state.follow(inputs.into_iter().collect(), &self.limits);
+        let state = sequence.kept()?;
+        state.change(self.chooser.function)?;
+        let pending = state.follow(inputs.into_iter().collect(), &self.limits);
         let pending = pending.inspect_err(|_| *sampler = before.clone())?;
         self.under_way.push_back(Call { pending, before });
         // They are behind another token now.

@@ -1,11 +1,17 @@
 //! From the builder of a session to a generator.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use halite_compiler::{ChoiceWay, TokenChoice};
+use halite_compiler::TokenChoice;
 use halite_text::ChatTemplate;
 
-use super::{CacheType, ChooseOn, Generator, Inner, choosing::Choosers, load::Opened, text_error};
+use super::{
+    CacheType, Calls, ChooseOn, Decoder, Generator, Inner, Pieces,
+    choosing::Choosers,
+    decoder,
+    load::{Loaded, Opened},
+    text_error, tokenizers,
+};
 use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
 
 /// The function of models that writes.
@@ -26,6 +32,7 @@ pub struct GeneratorOptions {
     scoring: bool,
     cache_types: [CacheType; 2],
     choose_on: ChooseOn,
+    tokenizer: Option<PathBuf>,
 }
 
 impl GeneratorOptions {
@@ -57,6 +64,25 @@ impl GeneratorOptions {
         self
     }
 
+    /// The file of the tokenizer, for models that have none of their own: a `tokenizer.json`, a SentencePiece or tiktoken
+    /// `tokenizer.model`, or a GGUF file. Unless this names one, it is looked for beside the model.
+    #[must_use]
+    pub fn tokenizer(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tokenizer = Some(file.into());
+        self
+    }
+
+    /// How many tokens a sequence has room for, of a model that was made for so many.
+    fn context_of(&self, trained: Option<usize>) -> usize {
+        let context = self.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
+        if let Some(trained) = trained.filter(|trained| context > *trained) {
+            log::warn!(
+                "a context of {context} tokens is more than the {trained} that the model was made for"
+            );
+        }
+        context
+    }
+
     /// Whether [`super::Sequence::score`] is wanted, which tells how likely texts are. Off unless this says so.
     #[must_use]
     pub fn scoring(mut self, wanted: bool) -> Self {
@@ -66,58 +92,85 @@ impl GeneratorOptions {
 }
 
 impl SessionBuilder {
-    /// Builds a session of a language model and all that writing text with it takes. The model is a GGUF file.
+    /// Builds a session of a language model and all that writing text with it takes. The model is a GGUF file, which has its tokenizer;
+    /// or a decoder in another format, such as ONNX or ExecuTorch's, with the file of a tokenizer ([`GeneratorOptions::tokenizer`]).
     ///
     /// # Errors
-    /// As [`SessionBuilder::build`]; and the file is no GGUF file, or its tokenizer is not supported.
+    /// As [`SessionBuilder::build`]; the model writes no text; there is no tokenizer, or it is not supported.
     pub fn generator(self, options: GeneratorOptions) -> Result<Generator> {
-        let opened = Opened::of(self, "a generator")?;
-        if opened.is_encoder() {
-            return Err(writes_none());
-        }
-        let trained = opened.trained_context();
-        let Opened { builder, file, tokenizer, again } = opened;
-        let cache_types = options.cache_types;
-        let builder = builder.hold_caches(CacheType::formats(cache_types));
-        let choice = TokenChoice {
-            function: MAIN.to_owned(),
-            logits: "logits".to_owned(),
-            sizes: [("tokens".to_owned(), 1), ("rows".to_owned(), 1)].into(),
-        };
-        let builder = match options.choose_on {
-            ChooseOn::Host => builder,
-            place => builder.choose_tokens(choice, place == ChooseOn::Device),
-        };
-        let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
-        let context = options.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
-        if let Some(trained) = trained.filter(|trained| context > *trained) {
-            log::warn!(
-                "a context of {context} tokens is more than the {trained} that the model was trained for"
-            );
-        }
-        if context == 0 {
+        if options.context == Some(0) {
             return Err(Error::invalid("a context of 0 tokens has no room for a prompt"));
         }
-        let pieces: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
-        let mut sizes = vec![Sizes::new().dimension("tokens", pieces.clone()).dimension("rows", [1])];
-        let scoring = options.scoring.then_some(SCORED.min(context));
-        sizes.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
-        let sizes = Sizes::any_of(sizes).dimension("context", [context]);
-        let session = builder.model(again).sizes(sizes).build()?;
-        if !session.functions().iter().any(|function| function.name == MAIN) {
-            return Err(writes_none());
+        match Loaded::of(self, "a generator")? {
+            Loaded::Gguf(opened) if options.tokenizer.is_none() => of_gguf(opened, &options),
+            Loaded::Gguf(_) => Err(Error::invalid("a GGUF file has its own tokenizer; give it none")),
+            Loaded::Other { builder, path, again } => of_decoder(builder.model(again), path, &options),
         }
-        let main = session.function(MAIN)?;
-        let chooser = |way: ChoiceWay| session.function(way.name());
-        let choosers = match options.choose_on {
-            ChooseOn::Host => None,
-            _ => chooser(ChoiceWay::Greedy).and_then(|greedy| Ok((greedy, chooser(ChoiceWay::Sample)?))).ok(),
-        };
-        let choosers = choosers.map(|(greedy, sample)| Choosers { greedy, sample });
-        let inner =
-            Inner { session, main, choosers, tokenizer, template, context, cache_types, pieces, scoring };
-        Ok(Generator { inner: Arc::new(inner) })
     }
+}
+
+/// The generator of a GGUF file.
+fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
+    if opened.is_encoder() {
+        return Err(writes_none());
+    }
+    let trained = opened.trained_context();
+    let Opened { builder, file, tokenizer, again } = opened;
+    let cache_types = options.cache_types;
+    let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
+    let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
+    let context = options.context_of(trained);
+    let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
+    let mut all = vec![Sizes::new().dimension("tokens", sizes.clone()).dimension("rows", [1])];
+    let scoring = options.scoring.then_some(SCORED.min(context));
+    all.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
+    let all = Sizes::any_of(all).dimension("context", [context]);
+    let session = builder.model(again).sizes(all).build()?;
+    if !session.functions().iter().any(|function| function.name == MAIN) {
+        return Err(writes_none());
+    }
+    let pieces = Pieces {
+        main: session.function(MAIN)?,
+        choosers: Choosers::of_session(&session, options.choose_on),
+        sizes,
+        scoring,
+    };
+    let calls = Calls::Pieces(pieces);
+    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
+}
+
+/// With functions that choose tokens, where the device may have to.
+fn choosing(builder: SessionBuilder, place: ChooseOn) -> SessionBuilder {
+    let sizes = [("tokens".to_owned(), 1), ("rows".to_owned(), 1)].into();
+    let choice = TokenChoice { function: MAIN.to_owned(), logits: "logits".to_owned(), sizes };
+    match place {
+        ChooseOn::Host => builder,
+        place => builder.choose_tokens(choice, place == ChooseOn::Device),
+    }
+}
+
+/// The generator of a decoder in another format.
+fn of_decoder(
+    builder: SessionBuilder,
+    path: Option<PathBuf>,
+    options: &GeneratorOptions,
+) -> Result<Generator> {
+    let only_gguf = |what: &str| Err(Error::invalid(format!("only models in GGUF files {what}")));
+    if options.cache_types != [CacheType::default(); 2] {
+        return only_gguf("have caches whose type can be chosen (GeneratorOptions::cache_types)");
+    }
+    if options.scoring {
+        return only_gguf("score texts (GeneratorOptions::scoring)");
+    }
+    if options.choose_on == ChooseOn::Device {
+        return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");
+    }
+    let (tokenizer, template) = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
+    let session = builder.build()?;
+    let decoder = Decoder::of(&session)?;
+    let context = options.context_of(decoder::stated_context(&session));
+    let (calls, cache_types) = (Calls::Decoder(decoder), options.cache_types);
+    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
 }
 
 fn writes_none() -> Error {

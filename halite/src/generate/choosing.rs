@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use halite_compiler::{ChoiceWay, MOST_CANDIDATES};
 use halite_text::{Sampler, Sampling};
 
-use crate::{Error, Function, Result, Tensor};
+use crate::{Error, Function, Result, Session, Tensor};
 
 /// Where a [`super::Sequence`] that writes chooses its tokens.
 ///
@@ -63,6 +63,13 @@ pub(super) struct Choosers {
 }
 
 impl Choosers {
+    /// Those of a session, where its model has them.
+    pub fn of_session(session: &Session, place: ChooseOn) -> Option<Choosers> {
+        let function = |way: ChoiceWay| session.function(way.name()).ok();
+        let [greedy, sample] = [function(ChoiceWay::Greedy)?, function(ChoiceWay::Sample)?];
+        (place != ChooseOn::Host).then_some(Choosers { greedy, sample })
+    }
+
     /// The function that chooses as a sampler does; `None` where the host has to.
     pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
         let sampling = sampler.sampling();

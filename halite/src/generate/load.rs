@@ -1,10 +1,25 @@
 //! What generators and embedders read of a model's file before its session is built.
 
+use std::path::PathBuf;
+
 use halite_formats::gguf::{self, Gguf, Value};
 use halite_text::Tokenizer;
 
 use super::text_error;
 use crate::{Error, ErrorKind, Result, SessionBuilder, Source};
+
+/// A language model on its way into a session.
+pub(super) enum Loaded {
+    /// A GGUF file.
+    Gguf(Opened),
+    /// Another one, whose tokenizer lies elsewhere.
+    Other {
+        builder: SessionBuilder,
+        /// Where its file is, if it is one.
+        path: Option<PathBuf>,
+        again: Source,
+    },
+}
 
 /// A GGUF file on its way into a session.
 pub(super) struct Opened {
@@ -15,9 +30,9 @@ pub(super) struct Opened {
     pub again: Source,
 }
 
-impl Opened {
+impl Loaded {
     /// Reads the file that a builder was given.
-    pub fn of(mut builder: SessionBuilder, what: &str) -> Result<Opened> {
+    pub fn of(mut builder: SessionBuilder, what: &str) -> Result<Loaded> {
         let limits = builder.options.begin();
         let Some(main) = builder.main.take() else {
             return Err(Error::invalid(format!(
@@ -25,19 +40,31 @@ impl Opened {
             )));
         };
         let loaded = main.load(builder.mode(), &limits)?;
-        if !gguf::is_gguf(&loaded.bytes) {
-            let text = format!("'{}' is no GGUF file; {what} is made of these", loaded.name);
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
-        let file = Gguf::read(&loaded.bytes)
-            .map_err(|error| Error::new(ErrorKind::InvalidModel, format!("'{}': {error}", loaded.name)))?;
-        let tokenizer = Tokenizer::read(&file).map_err(text_error)?;
         let again = match (&loaded.path, &loaded.input) {
             (Some(path), Some(_)) => Source::path(path),
             // A stream cannot be read twice.
             _ => Source::bytes(loaded.bytes.clone()).named(loaded.name.clone()),
         };
-        Ok(Opened { builder, file, tokenizer, again })
+        if !gguf::is_gguf(&loaded.bytes) {
+            return Ok(Loaded::Other { builder, path: loaded.path.clone(), again });
+        }
+        let file = Gguf::read(&loaded.bytes)
+            .map_err(|error| Error::new(ErrorKind::InvalidModel, format!("'{}': {error}", loaded.name)))?;
+        let tokenizer = Tokenizer::read(&file).map_err(text_error)?;
+        Ok(Loaded::Gguf(Opened { builder, file, tokenizer, again }))
+    }
+}
+
+impl Opened {
+    /// The GGUF file that a builder was given.
+    pub fn of(builder: SessionBuilder, what: &str) -> Result<Opened> {
+        match Loaded::of(builder, what)? {
+            Loaded::Gguf(opened) => Ok(opened),
+            Loaded::Other { .. } => {
+                let text = format!("the model is no GGUF file; {what} is made of these");
+                Err(Error::new(ErrorKind::Unsupported, text))
+            }
+        }
     }
 
     /// Tokens that the model was trained for, if its file says so.

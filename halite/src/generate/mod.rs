@@ -4,11 +4,13 @@ mod ahead;
 mod builder;
 mod caches;
 mod choosing;
+mod decoder;
 mod embed;
 mod load;
 mod run;
 mod score;
 mod sequence;
+mod tokenizers;
 
 use std::sync::Arc;
 
@@ -22,9 +24,11 @@ pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
+use self::{choosing::Choosers, decoder::Decoder};
 use crate::{Error, ErrorKind, Function, Result, Session};
 
-/// A language model that writes text, from a GGUF file: its session, tokenizer and chat template.
+/// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
+/// file of a tokenizer ([`GeneratorOptions::tokenizer`]).
 ///
 /// Sequences share its weights; each has caches of its own. Any number of threads may use a generator; a [`Sequence`] is used by
 /// one at a time.
@@ -53,19 +57,42 @@ pub struct Generator {
 
 struct Inner {
     session: Session,
-    /// The function that gives logits.
-    main: Function,
-    /// Those that choose tokens, where the device does.
-    choosers: Option<choosing::Choosers>,
+    calls: Calls,
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     context: usize,
     /// Of keys and values in caches.
     cache_types: [CacheType; 2],
+}
+
+/// How logits come of tokens.
+enum Calls {
+    /// By a graph that Halite makes of a GGUF file.
+    Pieces(Pieces),
+    /// By a model as somebody exported it.
+    Decoder(Decoder),
+}
+
+/// Calls of a GGUF file's graph.
+struct Pieces {
+    /// The function that gives logits.
+    main: Function,
+    /// Those that choose tokens, where the device does.
+    choosers: Option<Choosers>,
     /// How many tokens calls take, the fewest first.
-    pieces: Vec<usize>,
+    sizes: Vec<usize>,
     /// Tokens of a call that gives the logits of all.
     scoring: Option<usize>,
+}
+
+impl Inner {
+    /// Functions that choose tokens on the device.
+    fn choosers(&self) -> Option<&Choosers> {
+        match &self.calls {
+            Calls::Pieces(pieces) => pieces.choosers.as_ref(),
+            Calls::Decoder(_) => None,
+        }
+    }
 }
 
 impl Generator {

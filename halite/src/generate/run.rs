@@ -46,7 +46,7 @@ impl Sequence {
         mut told: impl FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
         let inner = self.generator().inner.clone();
-        match inner.choosers.as_ref().and_then(|all| all.of(sampler)) {
+        match inner.choosers().and_then(|all| all.of(sampler)) {
             Some(chooser) if most > 1 => self.generate_ahead(chooser, sampler, most, options, &mut told),
             _ => self.generate_here(sampler, most, options, &mut told),
         }

@@ -1,7 +1,10 @@
 //! How likely texts are to a model: what perplexity is made of.
 
-use super::sequence::Sequence;
-use crate::{Error, Result, RunOptions};
+use super::{
+    Calls, Pieces,
+    sequence::{Sequence, scores_none},
+};
+use crate::{Result, RunOptions};
 
 impl Sequence {
     /// Adds tokens, and gives how likely each was behind those before it, as natural logarithms. The first token of a sequence has
@@ -10,10 +13,9 @@ impl Sequence {
     /// # Errors
     /// The generator was not made for it ([`super::GeneratorOptions::scoring`]), or as [`Sequence::append`].
     pub fn score(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f64>> {
-        let Some(size) = self.generator().inner.scoring else {
-            return Err(Error::invalid(
-                "the generator does not score; ask for it with GeneratorOptions::scoring",
-            ));
+        let size = match &self.generator().inner.calls {
+            Calls::Pieces(Pieces { scoring: Some(size), .. }) => *size,
+            _ => return Err(scores_none()),
         };
         self.check_room(tokens)?;
         let mut scores = Vec::with_capacity(tokens.len());

@@ -2,7 +2,7 @@
 
 use halite_text::Sampler;
 
-use super::Generator;
+use super::{Calls, Generator, Pieces};
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor};
 
 /// What a saved sequence begins with.
@@ -16,7 +16,10 @@ const FEW: usize = 4;
 #[derive(Debug)]
 pub struct Sequence {
     pub(super) generator: Generator,
-    pub(super) state: State,
+    /// None where the model keeps nothing from call to call.
+    pub(super) state: Option<State>,
+    /// Whether caches hold more than the tokens, and cannot be cut.
+    cut: bool,
     /// Tokens whose keys and values are in the caches.
     pub(super) tokens: Vec<u32>,
     /// Logits behind the last token; empty where they have to be computed again.
@@ -27,8 +30,12 @@ pub struct Sequence {
 
 impl Sequence {
     pub(super) fn new(generator: Generator) -> Result<Sequence> {
-        let state = generator.session().state()?;
-        Ok(Sequence { generator, state, tokens: Vec::new(), logits: Vec::new(), goes_on: false })
+        let state = match &generator.inner.calls {
+            Calls::Pieces(pieces) => Some(pieces.main.state()?),
+            Calls::Decoder(decoder) => decoder.state()?,
+        };
+        let (tokens, logits) = (Vec::new(), Vec::new());
+        Ok(Sequence { generator, state, cut: false, tokens, logits, goes_on: false })
     }
 
     /// The generator that it belongs to.
@@ -54,7 +61,7 @@ impl Sequence {
 
     /// Bytes of its caches on the device.
     pub fn byte_len(&self) -> usize {
-        self.state.byte_len()
+        self.state.as_ref().map_or(0, State::byte_len)
     }
 
     /// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again;
@@ -73,6 +80,7 @@ impl Sequence {
         }
         // Logits come of the last token.
         let kept = same.min(tokens.len() - 1);
+        let kept = if kept < self.tokens.len() && !self.forgets() { 0 } else { kept };
         self.truncate(kept);
         self.append(&tokens[kept..], options)?;
         Ok(kept)
@@ -100,7 +108,10 @@ impl Sequence {
     /// The size of the next call, and how many of so many tokens it takes.
     fn piece(&self, left: usize) -> (usize, usize) {
         let room = self.generator.context() - self.tokens.len();
-        let pieces = &self.generator.inner.pieces;
+        let pieces = match &self.generator.inner.calls {
+            Calls::Pieces(pieces) => &pieces.sizes,
+            Calls::Decoder(decoder) => return (decoder.piece(left), decoder.piece(left)),
+        };
         let full = pieces.iter().rev().find(|size| **size <= left).copied().unwrap_or(1);
         // The next larger one, filled up, where it replaces many calls.
         let filled = pieces.iter().find(|size| **size > left).copied().filter(|size| *size <= room);
@@ -112,27 +123,68 @@ impl Sequence {
 
     /// A call that takes `size` tokens, filled up, and gives the logits of the last of them.
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
-        let row = [(tokens.len() - 1) as i32];
-        let made = self.call(size, tokens, &row, options)?;
-        // Into the memory that they had before: half a megabyte for each token is worth it.
-        self.logits.resize(made.len(), 0.0);
-        made.read_into(bytemuck::cast_slice_mut(&mut self.logits)).inspect_err(|_| self.logits.clear())?;
+        let generator = self.generator.clone();
+        match &generator.inner.calls {
+            Calls::Pieces(pieces) => {
+                let row = [(tokens.len() - 1) as i32];
+                let made = self.call(pieces, size, tokens, &row, options)?;
+                // Into the memory that they had before: half a megabyte for each token is worth it.
+                self.logits.resize(made.len(), 0.0);
+                made.read_into(bytemuck::cast_slice_mut(&mut self.logits))
+                    .inspect_err(|_| self.logits.clear())?;
+            }
+            Calls::Decoder(decoder) => {
+                self.begin_again(options)?;
+                self.logits = decoder.logits(self.state.as_mut(), &self.tokens, tokens, options)?;
+            }
+        }
         self.tokens.extend_from_slice(tokens);
         Ok(())
     }
 
+    /// Computes the tokens anew where caches hold more than these.
+    fn begin_again(&mut self, options: &RunOptions) -> Result<()> {
+        if !std::mem::take(&mut self.cut) {
+            return Ok(());
+        }
+        let tokens = std::mem::take(&mut self.tokens);
+        let begun = self.state.as_mut().map_or(Ok(()), State::reset);
+        let done = begun.and_then(|()| self.append(&tokens, options));
+        if done.is_err() {
+            (self.tokens, self.cut) = (tokens, true);
+        }
+        done
+    }
+
+    /// Whether caches can be cut at no cost.
+    fn forgets(&self) -> bool {
+        match &self.generator.inner.calls {
+            Calls::Pieces(_) => true,
+            Calls::Decoder(decoder) => decoder.forgets(),
+        }
+    }
+
     /// The same with the logits of all, which are also those behind the last one.
     pub(super) fn step_of_all(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f32>> {
-        let size = self.generator.inner.scoring.unwrap_or(1);
+        let generator = self.generator.clone();
+        let Calls::Pieces(pieces) = &generator.inner.calls else { return Err(scores_none()) };
+        let size = pieces.scoring.unwrap_or(1);
         let rows: Vec<i32> = (0..size as i32).collect();
-        let logits = self.call(size, tokens, &rows, options)?.to_vec::<f32>()?;
+        let logits = self.call(pieces, size, tokens, &rows, options)?.to_vec::<f32>()?;
         let width = logits.len() / size;
         self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
         self.tokens.extend_from_slice(tokens);
         Ok(logits)
     }
 
-    fn call(&mut self, size: usize, tokens: &[u32], rows: &[i32], options: &RunOptions) -> Result<Tensor> {
+    fn call(
+        &mut self,
+        pieces: &Pieces,
+        size: usize,
+        tokens: &[u32],
+        rows: &[i32],
+        options: &RunOptions,
+    ) -> Result<Tensor> {
         let first = self.tokens.len();
         // What fills a call up is behind the tokens, so that they do not see it, and what comes next writes over it.
         let all = tokens.iter().copied().chain(std::iter::repeat(0)).take(size);
@@ -144,8 +196,9 @@ impl Sequence {
             Tensor::from_slice(rows, [rows.len()])?,
         );
         let inputs = [("tokens", &all), ("positions", &positions), ("rows", &rows)];
-        self.state.change(&self.generator.inner.main)?;
-        let outputs = self.state.run_with(inputs, options)?;
+        let state = self.kept()?;
+        state.change(&pieces.main)?;
+        let outputs = state.run_with(inputs, options)?;
         outputs.tensor("logits").cloned()
     }
 
@@ -169,12 +222,20 @@ impl Sequence {
         }
     }
 
-    /// Takes the tokens behind the first `count` back. Takes no time: the caches are as they were when these came.
+    /// Takes the tokens behind the first `count` back. Takes no time: the caches are as they were when these came. Where the caches of a
+    /// model grow with its calls, which is so in most ONNX files, the tokens that are left are computed anew with the next ones.
     pub fn truncate(&mut self, count: usize) {
         if count < self.tokens.len() {
             self.tokens.truncate(count);
             self.logits.clear();
+            self.cut |= !self.forgets();
         }
+    }
+
+    /// What it keeps from call to call.
+    pub(super) fn kept(&mut self) -> Result<&mut State> {
+        let none = || Error::new(ErrorKind::Other, "the model keeps nothing from call to call");
+        self.state.as_mut().ok_or_else(none)
     }
 
     /// The next token, which is not added yet. `None` where no logit is a number.
@@ -199,7 +260,8 @@ impl Sequence {
     pub fn fork(&mut self) -> Result<Sequence> {
         Ok(Sequence {
             generator: self.generator.clone(),
-            state: self.state.fork()?,
+            state: self.state.as_mut().map(State::fork).transpose()?,
+            cut: self.cut,
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
             goes_on: self.goes_on,
@@ -214,7 +276,10 @@ impl Sequence {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(self.tokens.len() as u64).to_le_bytes());
         bytes.extend(self.tokens.iter().flat_map(|token| token.to_le_bytes()));
-        bytes.extend_from_slice(&self.state.save()?);
+        self.begin_again(&RunOptions::new())?;
+        if let Some(state) = &mut self.state {
+            bytes.extend_from_slice(&state.save()?);
+        }
         Ok(bytes)
     }
 
@@ -233,9 +298,18 @@ impl Sequence {
         let tokens = tokens.chunks_exact(4).map(|own| u32::from_le_bytes([own[0], own[1], own[2], own[3]]));
         let tokens: Vec<u32> = tokens.collect();
         self.check(0, &tokens)?;
-        self.state.load(state.to_vec())?;
-        self.tokens = tokens;
+        match &mut self.state {
+            Some(own) => own.load(state.to_vec())?,
+            None if state.is_empty() => {}
+            None => return Err(wrong("it has caches, and the model has none")),
+        }
+        (self.tokens, self.cut) = (tokens, false);
         self.logits.clear();
         Ok(())
     }
+}
+
+/// The error that a sequence does not tell how likely texts are.
+pub(super) fn scores_none() -> Error {
+    Error::invalid("the generator does not score; ask for it with GeneratorOptions::scoring, for a GGUF file")
 }

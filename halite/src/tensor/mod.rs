@@ -8,7 +8,7 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use halite_hal::BufferSpan;
@@ -318,6 +318,33 @@ impl Tensor {
             return Ok(self.clone());
         }
         Tensor::put(device, self.0.element_type, self.0.shape.clone(), &self.to_bytes()?)
+    }
+
+    /// Some of the parts that the first dimension counts, such as rows of a matrix: the same memory, not copied.
+    ///
+    /// # Errors
+    /// There is no dimension, or there are fewer parts.
+    pub(crate) fn part(&self, parts: Range<usize>) -> Result<Tensor> {
+        let whole = self.shape().first().copied().unwrap_or(0);
+        if parts.start > parts.end || parts.end > whole {
+            let what = describe(self.element_type(), self.shape());
+            return Err(Error::invalid(format!(
+                "a tensor {what} has no parts {} to {}",
+                parts.start, parts.end
+            )));
+        }
+        let mut shape = self.0.shape.clone();
+        shape[0] = parts.end - parts.start;
+        let size = byte_length(self.element_type(), &self.shape()[1..])?;
+        let (start, length) = (parts.start * size, shape[0] * size);
+        let storage = match &self.0.storage {
+            Storage::Host(bytes) => Storage::Host(bytes.slice(start..start + length)),
+            Storage::Device { span, device, .. } => {
+                let span = span.subspan(start as u64, length as u64)?;
+                Storage::Device { span, device: device.clone(), sent: None }
+            }
+        };
+        Ok(Tensor(Arc::new(Repr { element_type: self.0.element_type, shape, storage })))
     }
 
     fn check_type<T: Element>(&self) -> Result<()> {

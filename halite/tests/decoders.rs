@@ -1,0 +1,108 @@
+//! Text of decoders that are no GGUF files. What they write is ONNX Runtime's (1.32): the most likely tokens behind a prompt.
+#![cfg(feature = "text")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod common;
+
+use std::{fs, ops::ControlFlow};
+
+use common::{builder, device, repo};
+use halite::{
+    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, RunOptions, Sampler, Sampling,
+    Sequence, Stop,
+};
+
+/// Any tokenizer does: tokens are numbers here.
+const TOKENIZER: &str = "compiler/tests/data/gguf/llama.gguf";
+const PROMPT: [u32; 5] = [3, 7, 1, 9, 4];
+
+fn generator(device: &Device, model: &str) -> Generator {
+    let options = GeneratorOptions::new().tokenizer(repo(TOKENIZER)).context(64);
+    let mut builder = builder(device).model(repo(model));
+    if model == GROWS.0 {
+        // The model does not say how long rows of its caches are.
+        builder = builder.dimension("size", 16);
+    }
+    builder.generator(options).unwrap()
+}
+
+fn written(sequence: &mut Sequence, most: usize) -> Vec<u32> {
+    let mut told = Vec::new();
+    sequence.ignore_end(true);
+    let stop = sequence.generate(&mut Sampler::new(Sampling::greedy()), most, &RunOptions::new(), |piece| {
+        told.push(piece.token);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(stop.unwrap(), Stop::Length);
+    told
+}
+
+/// A decoder whose caches grow, and one whose caches have places.
+const GROWS: (&str, [u32; 12]) =
+    ("halite/tests/data/open_decoder.onnx", [6, 17, 6, 0, 20, 1, 6, 19, 3, 23, 13, 6]);
+const PLACED: (&str, [u32; 12]) =
+    ("conformance/tests/data/state/decoder.onnx", [36, 37, 36, 40, 49, 23, 23, 36, 40, 49, 23, 3]);
+
+#[test]
+fn decoders_write_what_onnx_runtime_writes() {
+    let Some(device) = device() else { return };
+    for (model, wanted) in [GROWS, PLACED] {
+        let generator = generator(&device, model);
+        let mut sequence = generator.sequence().unwrap();
+        sequence.prompt(&PROMPT, &RunOptions::new()).unwrap();
+        assert_eq!(written(&mut sequence, 12), wanted, "{model}");
+    }
+}
+
+#[test]
+fn sequences_of_decoders_are_cut_copied_and_saved() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    for (model, wanted) in [GROWS, PLACED] {
+        let generator = generator(&device, model);
+        let mut sequence = generator.sequence().unwrap();
+        sequence.prompt(&PROMPT, &options).unwrap();
+        let logits = sequence.logits().to_vec();
+        written(&mut sequence, 4);
+        let mut copy = sequence.fork().unwrap();
+        let saved = sequence.save().unwrap();
+        assert_eq!(written(&mut copy, 4), wanted[4..8], "{model}");
+        // Back to the prompt: what was behind it does not count.
+        sequence.truncate(PROMPT.len());
+        assert_eq!(written(&mut sequence, 3), wanted[..3], "{model}");
+        sequence.prompt(&PROMPT, &options).unwrap();
+        assert_eq!(sequence.logits(), logits);
+        sequence.load(&saved).unwrap();
+        assert_eq!(sequence.tokens().len(), PROMPT.len() + 4);
+        assert_eq!(written(&mut sequence, 4), wanted[4..8], "{model}");
+    }
+}
+
+#[test]
+fn what_makes_no_generator_is_told() {
+    let Some(device) = device() else { return };
+    let refused = |model: &str, options: GeneratorOptions| {
+        let error = builder(&device).model(repo(model)).generator(options).unwrap_err();
+        (error.kind(), error.to_string())
+    };
+    let with = || GeneratorOptions::new().tokenizer(repo(TOKENIZER));
+    let (kind, text) = refused(GROWS.0, GeneratorOptions::new());
+    assert!(kind == ErrorKind::InvalidInput && text.contains("--tokenizer"), "{text}");
+    let (kind, text) = refused("demo/digits/digits.onnx", with());
+    assert!(kind == ErrorKind::Unsupported && text.contains("is no decoder"), "{text}");
+    let (_, text) = refused(TOKENIZER, with());
+    assert!(text.contains("its own tokenizer"), "{text}");
+    for options in [
+        with().scoring(true),
+        with().choose_on(ChooseOn::Device),
+        with().cache_types(CacheType::Q8_0, CacheType::F16),
+        with().context(0),
+    ] {
+        assert_eq!(refused(GROWS.0, options).0, ErrorKind::InvalidInput);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    fs::write(&path, "{").unwrap();
+    let (kind, text) = refused(GROWS.0, GeneratorOptions::new().tokenizer(path));
+    assert!(kind == ErrorKind::InvalidInput && text.contains("tokenizer.json"), "{text}");
+}

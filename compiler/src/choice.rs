@@ -15,7 +15,7 @@ use halite_sizes::Size;
 use crate::{
     CompileError, Control, SourceLocation,
     build::{Builder, Range},
-    graph::{Graph, TensorId},
+    graph::{Graph, OpenSizes, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -135,7 +135,7 @@ impl TokenChoice {
         let Some(place) = graph.outputs.iter().position(|port| port.name == self.logits) else {
             return Err(CompileError::Request(format!("there is no output '{}'", self.logits)));
         };
-        let _entered = graph.open.as_ref().map(|open| open.enter());
+        let _entered = graph.open.as_ref().map(OpenSizes::enter);
         let logits = graph.outputs[place].tensor;
         let mut b = Builder::further(graph, control);
         b.at(SourceLocation::new("choice"));

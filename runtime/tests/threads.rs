@@ -42,7 +42,7 @@ fn floats(value: &Value) -> Vec<f32> {
 }
 
 fn limits() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None }
+    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None, after: None }
 }
 
 /// Inputs of a call, all different.

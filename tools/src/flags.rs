@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use halite::{
-    Cache, CacheType, ChooseOn, GeneratorOptions, LoadMode, Precision,
+    Cache, CacheType, ChooseOn, GeneratorOptions, LoadMode, Precision, SessionBuilder,
     hal::{DriverRegistry, Options},
     host::Tolerance,
     plugin::{self, discovery::Discovery},
@@ -289,6 +289,45 @@ impl CacheTypeFlags {
     /// Whether another than the default was asked for.
     pub(crate) fn are_given(&self) -> bool {
         [self.keys, self.values] != [CacheType::default(); 2]
+    }
+}
+
+/// What a language model in another format than GGUF does not say itself.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Models in other formats than GGUF")]
+pub struct DecoderFlags {
+    /// Tokenizer: a tokenizer.json, a SentencePiece or tiktoken tokenizer.model, or a GGUF file. Default: what lies beside the model
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
+    /// Size of a dimension that the model leaves open and no prompt tells, such as head_size=64. May be repeated
+    #[arg(long = "dim", value_name = "NAME=SIZE")]
+    dims: Vec<String>,
+}
+
+impl DecoderFlags {
+    /// The tokenizer for a generator.
+    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
+        match &self.tokenizer {
+            Some(file) => options.tokenizer(file),
+            None => options,
+        }
+    }
+
+    /// The sizes for a session.
+    pub(crate) fn sizes(&self, builder: SessionBuilder) -> Result<SessionBuilder> {
+        let sized = |text: &String| {
+            let (name, size) = text.split_once('=')?;
+            Some((name.to_owned(), size.parse().ok()?))
+        };
+        self.dims.iter().try_fold(builder, |builder, text| match sized(text) {
+            Some((name, size)) => Ok(builder.dimension(name, size)),
+            None => Err(Failure::Usage(format!("--dim={text} is not NAME=SIZE, such as head_size=64"))),
+        })
+    }
+
+    /// Whether any of it was given.
+    pub(crate) fn are_given(&self) -> bool {
+        self.tokenizer.is_some() || !self.dims.is_empty()
     }
 }
 

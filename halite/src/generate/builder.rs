@@ -102,7 +102,7 @@ impl SessionBuilder {
             return Err(Error::invalid("a context of 0 tokens has no room for a prompt"));
         }
         match Loaded::of(self, "a generator")? {
-            Loaded::Gguf(opened) if options.tokenizer.is_none() => of_gguf(opened, &options),
+            Loaded::Gguf(opened) if options.tokenizer.is_none() => of_gguf(*opened, &options),
             Loaded::Gguf(_) => Err(Error::invalid("a GGUF file has its own tokenizer; give it none")),
             Loaded::Other { builder, path, again } => of_decoder(builder.model(again), path, &options),
         }

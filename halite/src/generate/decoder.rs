@@ -316,7 +316,7 @@ pub(super) fn stated_context(session: &Session) -> Option<usize> {
 /// A row of logits, or the only one.
 fn last_row(logits: &Tensor, row: usize) -> Result<Vec<f32>> {
     let width = logits.shape().last().copied().unwrap_or(0);
-    let rows = if width == 0 { 0 } else { logits.len() / width };
+    let rows = logits.len().checked_div(width).unwrap_or(0);
     if rows == 0 {
         return Err(Error::new(ErrorKind::Other, "the model gave no logits".to_owned()));
     }

@@ -11,10 +11,10 @@ use crate::{Error, ErrorKind, Result, SessionBuilder, Source};
 /// A language model on its way into a session.
 pub(super) enum Loaded {
     /// A GGUF file.
-    Gguf(Opened),
+    Gguf(Box<Opened>),
     /// Another one, whose tokenizer lies elsewhere.
     Other {
-        builder: SessionBuilder,
+        builder: Box<SessionBuilder>,
         /// Where its file is, if it is one.
         path: Option<PathBuf>,
         again: Source,
@@ -46,12 +46,12 @@ impl Loaded {
             _ => Source::bytes(loaded.bytes.clone()).named(loaded.name.clone()),
         };
         if !gguf::is_gguf(&loaded.bytes) {
-            return Ok(Loaded::Other { builder, path: loaded.path.clone(), again });
+            return Ok(Loaded::Other { builder: Box::new(builder), path: loaded.path.clone(), again });
         }
         let file = Gguf::read(&loaded.bytes)
             .map_err(|error| Error::new(ErrorKind::InvalidModel, format!("'{}': {error}", loaded.name)))?;
         let tokenizer = Tokenizer::read(&file).map_err(text_error)?;
-        Ok(Loaded::Gguf(Opened { builder, file, tokenizer, again }))
+        Ok(Loaded::Gguf(Box::new(Opened { builder, file, tokenizer, again })))
     }
 }
 
@@ -59,7 +59,7 @@ impl Opened {
     /// The GGUF file that a builder was given.
     pub fn of(builder: SessionBuilder, what: &str) -> Result<Opened> {
         match Loaded::of(builder, what)? {
-            Loaded::Gguf(opened) => Ok(opened),
+            Loaded::Gguf(opened) => Ok(*opened),
             Loaded::Other { .. } => {
                 let text = format!("the model is no GGUF file; {what} is made of these");
                 Err(Error::new(ErrorKind::Unsupported, text))

@@ -3,7 +3,7 @@
 use std::{io::Write, ops::ControlFlow, path::Path, str::FromStr, time::Instant};
 
 use halite::{CancelToken, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence};
-use halite_formats::gguf::{Gguf, Value};
+use halite_formats::gguf::{self, Gguf, Value};
 use serde_json::json;
 
 use super::{Flags, Format, runner, stats::Aggregate};
@@ -65,10 +65,10 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     let watchdog = Watchdog::start(flags.timeout);
     let options = watchdog.options(cancel);
     let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
-    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
     let builder = builder.options(progress::shown(options.clone()));
     let wanted = flags.measure.caches.apply(GeneratorOptions::new());
-    let wanted = flags.measure.choice.apply(wanted).context(context);
+    let wanted = flags.measure.decoder.apply(flags.measure.choice.apply(wanted)).context(context);
     let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
     progress::clear();
     let about = match flags.modules.modules().next() {
@@ -151,6 +151,11 @@ fn write(sequence: &mut Sequence, tokens: &[u32], options: &RunOptions) -> halit
 
 fn about(path: &Path) -> Result<About> {
     let bytes = std::fs::read(path).map_err(|e| Failure::file("cannot read", path, &e))?;
+    if !gguf::is_gguf(&bytes) {
+        // Others do not say what they are.
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        return Ok(About { name, bytes: bytes.len() as u64, weights: 0 });
+    }
     let file =
         Gguf::read(&bytes.into()).map_err(|e| Failure::invalid(format!("'{}': {e}", path.display())))?;
     let text = |key: &str| match file.value(key) {

@@ -119,6 +119,8 @@ pub(crate) struct MeasureFlags {
     caches: flags::CacheTypeFlags,
     #[command(flatten)]
     choice: flags::ChoiceFlags,
+    #[command(flatten)]
+    decoder: flags::DecoderFlags,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -154,8 +156,9 @@ pub(crate) struct MeasureFlags {
 impl MeasureFlags {
     /// Caches and chosen tokens are those of language models.
     fn check_caches(&self) -> Result<()> {
-        if (self.caches.are_given() || self.choice.is_given()) && self.generate.is_empty() {
-            let text = "--cache-type-k, --cache-type-v and --choose-on go with --generate, which measures a language model";
+        let is_given = self.caches.are_given() || self.choice.is_given() || self.decoder.are_given();
+        if is_given && self.generate.is_empty() {
+            let text = "--cache-type-k, --cache-type-v, --choose-on, --tokenizer and --dim go with --generate, which measures a language model";
             return Err(Failure::Usage(text.to_owned()));
         }
         Ok(())

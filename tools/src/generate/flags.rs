@@ -7,7 +7,7 @@ use halite::Sampling;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, ChoiceFlags, LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -16,6 +16,8 @@ Examples:
     halite generate model.gguf --prompt=\"The capital of France is\" --max-tokens=32
   Ask a model that was trained for conversations:
     halite generate model.gguf --chat --prompt=\"Why is the sky blue?\"
+  A decoder as somebody exported it, with its tokenizer:
+    halite generate decoder.onnx --tokenizer=tokenizer.json --prompt=\"Once upon a time\"
   Always the most likely token, on one device, as JSON:
     halite generate model.gguf --device=vulkan://0 --temperature=0 --prompt-file=question.txt --json
 
@@ -23,11 +25,11 @@ Text goes to standard output as it comes, speed and memory to standard error. Ct
 Exit status: 0 success, 1 failure, 2 wrong usage, 130 after Ctrl-C.
 ";
 
-/// Lets a language model (.gguf) write on from a prompt, on a device.
+/// Lets a language model (.gguf, .onnx, .pte) write on from a prompt, on a device.
 #[derive(Parser, Debug)]
 #[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
-    /// Model (.gguf); of a model in several files the first
+    /// Model (.gguf, of several files the first), or a decoder (.onnx, .pte) with a tokenizer
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
     /// Text to write on from
@@ -83,6 +85,8 @@ pub struct Flags {
     /// Prints text, tokens and speed as one JSON object on standard output, errors included
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) decoder: DecoderFlags,
     #[command(flatten)]
     pub(super) caches: CacheTypeFlags,
     #[command(flatten)]

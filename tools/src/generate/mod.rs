@@ -110,8 +110,9 @@ fn write_on(
 }
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
-    let builder = session::language_model(&flags.model, &flags.on)?;
-    let mut wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
+    let builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
+    let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
+    let mut wanted = flags.decoder.apply(wanted);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

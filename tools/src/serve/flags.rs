@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, ChoiceFlags, LanguageModelFlags, seconds},
+    flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, seconds},
 };
 
 const EXAMPLES: &str = "\
@@ -21,11 +21,11 @@ Examples:
 Paths: GET /health, /v1/models; POST /v1/completions, /v1/chat/completions, /v1/embeddings. Ctrl-C lets requests end.
 ";
 
-/// Serves a language model (.gguf) over HTTP, in the form of OpenAI's interface.
+/// Serves a language model (.gguf, .onnx, .pte) over HTTP, in the form of OpenAI's interface.
 #[derive(Parser, Debug)]
 #[command(version = console::VERSION, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Flags {
-    /// Model (.gguf); of a model in several files the first
+    /// Model (.gguf, of several files the first), or a decoder (.onnx, .pte) with a tokenizer
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
     /// Address that connections come to. Others than this machine's need a token
@@ -58,6 +58,8 @@ pub struct Flags {
     /// How long requests may take to end after Ctrl-C, in seconds
     #[arg(long, value_parser = seconds, default_value = "10", value_name = "SECONDS")]
     pub(super) grace: Duration,
+    #[command(flatten)]
+    pub(super) decoder: DecoderFlags,
     #[command(flatten)]
     pub(super) caches: CacheTypeFlags,
     #[command(flatten)]

@@ -91,7 +91,8 @@ fn stop_on_interrupt() -> watch::Receiver<bool> {
 
 /// What the model can do: write, make vectors, or both.
 fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
-    let mut wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
+    let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
+    let mut wanted = flags.decoder.apply(wanted);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }
@@ -109,6 +110,6 @@ fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
 }
 
 fn builder(flags: &Flags) -> Result<SessionBuilder> {
-    let builder = session::language_model(&flags.model, &flags.on)?;
+    let builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
     Ok(builder.options(progress::shown(RunOptions::new())))
 }

@@ -1,5 +1,7 @@
 //! Tokens to text: what becomes of the text of each, step by step.
 
+use std::collections::HashMap;
+
 use crate::{
     TextError, merges,
     normalize::replace,
@@ -33,6 +35,8 @@ pub(crate) struct Decoding {
     pub strip: Option<(char, usize)>,
     /// What goes from the end of the text, and how often at most.
     pub strip_end: Option<(char, usize)>,
+    /// Texts of tokens that are found in normalized texts, where these are others.
+    pub shown: HashMap<u32, String>,
     /// What stands for the unknown token.
     pub unknown: Option<String>,
 }
@@ -53,13 +57,17 @@ impl Decoding {
             TokenKind::Unknown if self.unknown.is_some() => {
                 return self.unknown.clone().unwrap_or_default().into_bytes();
             }
-            TokenKind::Control | TokenKind::Unknown => return own.text.to_vec(),
             TokenKind::Byte => return byte_of(&own.text).map_or(own.text.to_vec(), |byte| vec![byte]),
             TokenKind::Unused if own.text.is_empty() => return Vec::new(),
-            TokenKind::UserDefined if self.is_bytes() => return own.text.to_vec(),
-            TokenKind::UserDefined | TokenKind::Unused | TokenKind::Normal => {}
+            TokenKind::UserDefined | TokenKind::Control | TokenKind::Unknown if self.is_bytes() => {
+                return own.text.to_vec();
+            }
+            _ => {}
         }
-        let mut text = String::from_utf8_lossy(&own.text).into_owned();
+        let mut text = match self.shown.get(&token) {
+            Some(text) => text.clone(),
+            None => String::from_utf8_lossy(&own.text).into_owned(),
+        };
         for step in &self.steps {
             text = match step {
                 Decode::Bytes => return bytes(&text),

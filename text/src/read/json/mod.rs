@@ -10,7 +10,7 @@ mod splitter;
 
 use serde_json::Value;
 
-use crate::{TextError, Tokenizer, pattern::Pattern, vocabulary::Vocabulary};
+use crate::{TextError, Tokenizer, pattern::Pattern, special::Special, vocabulary::Vocabulary};
 
 use at::At;
 
@@ -39,6 +39,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TextError> {
     tokenizer.splitter = splitter::read(&root.get("pre_tokenizer"))?;
     tokenizer.decoding = decoder::read(&root.get("decoder"))?;
     let (now, later) = added::specials(added, &tokenizer.normalizer);
+    let differs = |own: &&Special| tokenizer.vocabulary.text(own.id).is_some_and(|text| text != own.text);
+    tokenizer.decoding.shown = later.iter().filter(differs).map(|own| (own.id, own.text.clone())).collect();
     tokenizer.search(now, later)?;
     let template = post::read(&root.get("post_processor"), &tokenizer.vocabulary)?;
     tokenizer.begin = template.before.first().copied();

@@ -15,5 +15,6 @@ mod rope;
 pub mod tosa;
 pub mod vgf;
 pub mod vmfb;
+pub mod wire;
 
 pub use rope::Rope;

@@ -4,7 +4,7 @@ use halite_formats::gguf::Gguf;
 use minijinja::{Environment, Error, ErrorKind, context};
 use serde_json::json;
 
-use crate::{TextError, Tokenizer, vocabulary::text};
+use crate::{TextError, Tokenizer, read::gguf::text};
 
 /// Most instructions that a template may execute: it comes from a file.
 const FUEL: u64 = 10_000_000;

@@ -14,6 +14,22 @@ pub enum TextError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A tokenizer's file is damaged, or contradicts itself.
+    #[error("{place} {problem}")]
+    File {
+        /// The file's kind or path, and where in it: `tokenizer.json: 'model.vocab'`.
+        place: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A file that cannot be read.
+    #[error("{path}: {problem}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        problem: String,
+    },
     /// Something that is right, and that is not supported.
     #[error("{0}")]
     Unsupported(String),
@@ -25,5 +41,9 @@ pub enum TextError {
 impl TextError {
     pub(crate) fn metadata(key: &str, problem: impl Into<String>) -> Self {
         TextError::Metadata { key: key.to_owned(), problem: problem.into() }
+    }
+
+    pub(crate) fn file(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        TextError::File { place: place.into(), problem: problem.into() }
     }
 }

@@ -1,21 +1,35 @@
-//! Text for language models: tokenizers and chat templates from the metadata of GGUF files, and the choice of the next token.
+//! Text for language models: tokenizers and chat templates, from the metadata of GGUF files and from the files that people have
+//! beside other models, and the choice of the next token.
 //!
 //! Internal to Halite; programs use the crate `halite`. Knows neither devices nor graphs.
 #![forbid(unsafe_code)]
 
+mod charsmap;
 mod chat;
+mod decode;
 mod error;
+mod families;
+mod joined;
 mod merges;
+mod missing;
+mod model;
+mod normalize;
+mod pattern;
 mod pieces;
+mod prefixes;
+mod read;
 mod sample;
 mod scores;
 mod special;
 mod split;
 mod tokenizer;
+mod unigram;
 mod vocabulary;
 
 pub use chat::{ChatTemplate, Message};
+pub use decode::Decoder;
 pub use error::TextError;
+pub use read::TextFiles;
 pub use sample::{Sampler, Sampling};
-pub use tokenizer::{Decoder, Tokenizer};
+pub use tokenizer::Tokenizer;
 pub use vocabulary::{TokenKind, Vocabulary};

@@ -1,26 +1,28 @@
-//! Byte-pair encoding: neighbours are joined in the order in which training found them. Texts are bytes, each written as a
-//! character of its own (Radford et al., GPT-2).
+//! Byte-pair encoding: neighbours are joined in the order in which training found them. Texts are mostly bytes, each written as
+//! a character of its own (Radford et al., GPT-2).
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
-};
-
-use halite_formats::gguf::Gguf;
+use std::{cmp::Reverse, collections::HashMap};
 
 use crate::{
     TextError,
-    vocabulary::{Vocabulary, array},
+    joined::{Part, joined},
+    missing::Missing,
+    vocabulary::Vocabulary,
 };
 
-const MERGES: &str = "tokenizer.ggml.merges";
-
-/// Pairs of texts that are joined, by what they are, and the place of each in the order.
+/// Pairs that are joined, the place of each in the order, and what they become.
 #[derive(Clone, Debug)]
 pub(crate) struct Merges {
-    ranks: HashMap<(Box<str>, Box<str>), u32>,
+    pairs: HashMap<(u32, u32), (u32, u32)>,
+    /// Texts that pairs have and that are no tokens; their numbers follow those of the tokens.
+    others: HashMap<Box<str>, u32>,
     /// Whether a word that is a token stays whole, whatever the merges say.
-    whole_words: bool,
+    pub whole_words: bool,
+    /// What stands before all characters of a word but the first.
+    pub prefix: String,
+    /// What stands behind the last character of a word.
+    pub suffix: String,
+    pub missing: Missing,
 }
 
 /// The character of each byte: printable ones are themselves, others follow behind U+0100.
@@ -39,90 +41,130 @@ pub(crate) fn characters() -> [char; 256] {
     all
 }
 
+/// The byte that a character stands for.
+pub(crate) fn byte_of(c: char) -> Option<u8> {
+    match u32::from(c) {
+        own @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => u8::try_from(own).ok(),
+        other @ 0x100..=0x120 => u8::try_from(other - 0x100).ok(),
+        other @ 0x121..=0x142 => u8::try_from(other - 0x121 + 0x7F).ok(),
+        0x143 => Some(0xAD),
+        _ => None,
+    }
+}
+
+/// Where a pair is parted: at its first space, but not before its first character, which may be one itself.
+pub(crate) fn parted(pair: &str) -> Option<(&str, &str)> {
+    let at = pair.char_indices().skip(1).find(|(_, c)| *c == ' ').map(|(at, _)| at)?;
+    Some((&pair[..at], &pair[at + 1..]))
+}
+
 impl Merges {
-    pub fn read(file: &Gguf, whole_words: bool) -> Result<Merges, TextError> {
-        let list = array(file, MERGES)?.ok_or_else(|| TextError::metadata(MERGES, "is missing"))?;
-        let mut ranks = HashMap::with_capacity(usize::try_from(list.len()).unwrap_or(0).min(1 << 20));
-        for (rank, pair) in (0u32..).zip(list.texts()) {
-            // The first character of a pair is no space that parts it.
-            let pair = std::str::from_utf8(pair).ok();
-            let parted = pair.and_then(|pair| {
-                let at = pair.char_indices().skip(1).find(|(_, c)| *c == ' ').map(|(at, _)| at)?;
-                Some((&pair[..at], &pair[at + 1..]))
-            });
-            let Some((left, right)) = parted else {
-                return Err(TextError::metadata(MERGES, format!("has no pair of texts at {rank}")));
-            };
-            ranks.entry((left.into(), right.into())).or_insert(rank);
+    pub fn new() -> Merges {
+        Merges {
+            pairs: HashMap::new(),
+            others: HashMap::new(),
+            whole_words: false,
+            prefix: String::new(),
+            suffix: String::new(),
+            missing: Missing::default(),
         }
-        Ok(Merges { ranks, whole_words })
     }
 
-    fn rank(&self, left: &str, right: &str) -> Option<u32> {
-        self.ranks.get(&(left.into(), right.into())).copied()
+    /// Adds a pair, whose texts may be no tokens.
+    pub fn add(&mut self, rank: u32, left: &str, right: &str, vocabulary: &Vocabulary) {
+        let both = self.both(left, right);
+        let pair = (self.symbol(left, vocabulary), self.symbol(right, vocabulary));
+        let both = self.symbol(&both, vocabulary);
+        self.pairs.entry(pair).or_insert((rank, both));
     }
 
-    /// The tokens of a word, whose bytes are written as characters.
+    /// Adds a pair of tokens that become a token; of equal ones the last counts.
+    pub fn add_tokens(
+        &mut self,
+        rank: u32,
+        [left, right]: [&str; 2],
+        vocabulary: &Vocabulary,
+    ) -> Result<(), TextError> {
+        let token = |text: &str| {
+            vocabulary.find(text.as_bytes()).ok_or_else(|| {
+                TextError::file(
+                    "tokenizer.json: 'model.merges'",
+                    format!("at {rank} needs the token {text:?}"),
+                )
+            })
+        };
+        let both = token(&self.both(left, right))?;
+        self.pairs.insert((token(left)?, token(right)?), (rank, both));
+        Ok(())
+    }
+
+    fn both(&self, left: &str, right: &str) -> String {
+        [left, right.strip_prefix(self.prefix.as_str()).unwrap_or(right)].concat()
+    }
+
+    fn symbol(&mut self, text: &str, vocabulary: &Vocabulary) -> u32 {
+        if let Some(id) = vocabulary.find(text.as_bytes()).or_else(|| self.others.get(text).copied()) {
+            return id;
+        }
+        let id = u32::try_from(vocabulary.len() + self.others.len()).unwrap_or(u32::MAX);
+        self.others.insert(text.into(), id);
+        id
+    }
+
+    /// The tokens of a word.
     pub fn encode(&self, word: &str, vocabulary: &Vocabulary, tokens: &mut Vec<u32>) {
         if self.whole_words
-            && let Some(id) = vocabulary.find(word.as_bytes())
+            && let Some(id) = vocabulary.find_text(word.as_bytes())
         {
             tokens.push(id);
             return;
         }
-        for part in joined(word, |left, right| self.rank(left, right).map(Reverse)) {
-            match vocabulary.find(part.as_bytes()) {
-                Some(id) => tokens.push(id),
-                // What is no token is written character by character; what is not even that is left out.
-                None => tokens.extend(
-                    part.chars().filter_map(|c| vocabulary.find(c.encode_utf8(&mut [0; 4]).as_bytes())),
-                ),
-            }
+        let parts = joined(self.characters(word, vocabulary), |left, right| {
+            let (rank, both) = self.pairs.get(&(left.id?, right.id?))?;
+            Some((Reverse(*rank), Some(*both)))
+        });
+        let mut again = false;
+        for part in parts {
+            let text = &word[part.start..part.end];
+            again = match part.id {
+                Some(id) if (id as usize) < vocabulary.len() => {
+                    tokens.push(id);
+                    false
+                }
+                // What is no token is written character by character.
+                Some(_) => {
+                    for c in text.chars() {
+                        let own = c.encode_utf8(&mut [0; 4]).to_owned();
+                        match vocabulary.find(own.as_bytes()) {
+                            Some(id) => tokens.push(id),
+                            None => _ = self.missing.write(&own, false, vocabulary, tokens),
+                        }
+                    }
+                    false
+                }
+                None => self.missing.write(text, again, vocabulary, tokens),
+            };
         }
     }
-}
 
-/// A text's parts, after neighbours were joined for as long as `order` gives a pair a place. Of all pairs that with the largest
-/// goes first; of equal ones the first. Takes n log n steps for n characters.
-pub(crate) fn joined<K: Ord + Copy>(text: &str, order: impl Fn(&str, &str) -> Option<K>) -> Vec<&str> {
-    // The beginnings of parts, as a list that is linked in both directions; a part ends where the next begins.
-    let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    let count = starts.len();
-    starts.push(text.len());
-    let mut next: Vec<usize> = (1..=count).collect();
-    let mut previous: Vec<Option<usize>> = (0..count).map(|i| i.checked_sub(1)).collect();
-    let mut heap: BinaryHeap<(K, Reverse<usize>, usize, usize)> = BinaryHeap::new();
-    let offer = |heap: &mut BinaryHeap<_>, next: &[usize], left: usize| {
-        let right = next[left];
-        if right >= count {
-            return;
-        }
-        let (middle, end) = (starts[right], starts[next[right]]);
-        if let Some(key) = order(&text[starts[left]..middle], &text[middle..end]) {
-            heap.push((key, Reverse(left), middle, end));
-        }
-    };
-    for left in 0..count {
-        offer(&mut heap, &next, left);
+    fn characters(&self, word: &str, vocabulary: &Vocabulary) -> Vec<Part> {
+        let part = |(start, c): (usize, char)| {
+            let end = start + c.len_utf8();
+            let prefix = if start == 0 { "" } else { self.prefix.as_str() };
+            let suffix = if end == word.len() { self.suffix.as_str() } else { "" };
+            let text = &word[start..end];
+            let id = match prefix.is_empty() && suffix.is_empty() {
+                true => self.find(text, vocabulary),
+                false => self.find(&[prefix, text, suffix].concat(), vocabulary),
+            };
+            Part { start, end, id }
+        };
+        word.char_indices().map(part).collect()
     }
-    let mut gone = vec![false; count];
-    while let Some((_, Reverse(left), middle, end)) = heap.pop() {
-        let right = next[left];
-        // The pair is as it was when it was offered.
-        if gone[left] || right >= count || starts[right] != middle || starts[next[right]] != end {
-            continue;
-        }
-        gone[right] = true;
-        next[left] = next[right];
-        if let Some(behind) = previous.get_mut(next[left]) {
-            *behind = Some(left);
-        }
-        offer(&mut heap, &next, left);
-        if let Some(before) = previous[left] {
-            offer(&mut heap, &next, before);
-        }
+
+    fn find(&self, text: &str, vocabulary: &Vocabulary) -> Option<u32> {
+        vocabulary.find(text.as_bytes()).or_else(|| self.others.get(text).copied())
     }
-    (0..count).filter(|i| !gone[*i]).map(|i| &text[starts[i]..starts[next[i]]]).collect()
 }
 
 #[cfg(test)]
@@ -135,17 +177,9 @@ mod tests {
         let set: std::collections::HashSet<char> = all.into_iter().collect();
         assert_eq!(set.len(), 256);
         assert_eq!((all[b' ' as usize], all[b'\n' as usize], all[b'a' as usize]), ('Ġ', 'Ċ', 'a'));
-    }
-
-    #[test]
-    fn pairs_are_joined_in_their_order() {
-        let order = |left: &str, right: &str| {
-            let rank = ["bc", "ab", "abc", "dd"].iter().position(|own| *own == format!("{left}{right}"));
-            rank.map(Reverse)
-        };
-        assert_eq!(joined("abcdddd", order), ["abc", "dd", "dd"]);
-        assert_eq!(joined("ab", order), ["ab"]);
-        assert_eq!(joined("", order), [""; 0]);
-        assert_eq!(joined("ddd", order), ["dd", "d"]);
+        for (byte, c) in (0u8..=255).zip(all) {
+            assert_eq!(byte_of(c), Some(byte));
+        }
+        assert_eq!((byte_of(' '), byte_of('\u{144}'), byte_of('€')), (None, None, None));
     }
 }

@@ -1,77 +1,155 @@
 //! Tokens that are found in a text before it is split: control tokens and those that are never split.
 
-use std::collections::HashSet;
+use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::vocabulary::{TokenKind, Vocabulary};
+use crate::{
+    TextError,
+    vocabulary::{TokenKind, Vocabulary},
+};
 
-/// A part of a text.
+/// A part of a text, with where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    Text(&'a str),
+    Text(usize, &'a str),
     Token(u32),
 }
 
-/// The tokens that texts are searched for.
-#[derive(Clone, Debug)]
+/// A token that texts are searched for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Special {
+    pub text: String,
+    pub id: u32,
+    /// Whether it is text that everybody may write.
+    pub everybody: bool,
+    /// Whether it takes the white space before it with it.
+    pub strips_before: bool,
+    /// Whether it takes the white space behind it with it.
+    pub strips_behind: bool,
+    /// Whether it is found only where no letters are around it.
+    pub single_word: bool,
+}
+
+/// The tokens that texts are searched for: of those that begin at a place, the longest is found.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Specials {
-    /// Texts, the longest first, with their tokens and whether they are text that everybody may write.
-    all: Vec<(String, u32, bool)>,
-    /// Tokens that take the space behind them with them.
-    strip: HashSet<u32>,
+    all: Vec<Special>,
+    /// Finds all of them, and those that everybody may write.
+    search: Option<[AhoCorasick; 2]>,
+    /// Of the second search: its numbers of those of `all`.
+    everybody: Vec<usize>,
 }
 
 impl Specials {
-    pub fn of(vocabulary: &Vocabulary) -> Specials {
-        let kinds = [TokenKind::Control, TokenKind::UserDefined, TokenKind::Unknown];
-        let own = |(id, token): (u32, &crate::vocabulary::Token)| {
-            let text = std::str::from_utf8(&token.text).ok().filter(|text| !text.is_empty())?;
-            Some((text.to_owned(), id, token.kind == TokenKind::UserDefined))
+    /// These tokens. Empty texts are never found.
+    pub fn new(mut all: Vec<Special>) -> Result<Specials, TextError> {
+        all.retain(|special| !special.text.is_empty());
+        if all.is_empty() {
+            return Ok(Specials::default());
+        }
+        let everybody: Vec<usize> = (0..all.len()).filter(|own| all[*own].everybody).collect();
+        let search = |texts: Vec<&str>| {
+            let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+            built.map_err(|error| TextError::Unsupported(format!("the tokens that are never split: {error}")))
         };
-        let mut all: Vec<_> = vocabulary.of_kinds(&kinds).filter_map(own).collect();
-        all.sort_by(|(one, id, _), (other, other_id, _)| other.len().cmp(&one.len()).then(id.cmp(other_id)));
-        Specials { all, strip: HashSet::new() }
+        let search = [
+            search(all.iter().map(|own| own.text.as_str()).collect())?,
+            search(everybody.iter().map(|own| all[*own].text.as_str()).collect())?,
+        ];
+        Ok(Specials { all, search: Some(search), everybody })
     }
 
-    /// Lets all but some tokens take the space behind them with them, as the tokenizer of Phi-3 does.
-    pub fn strip_behind_all_but(&mut self, texts: &[&str]) {
-        let strips = |(text, id, _): &(String, u32, bool)| (!texts.contains(&text.as_str())).then_some(*id);
-        self.strip = self.all.iter().filter_map(strips).collect();
+    /// Control tokens, and others that are never split, of a vocabulary.
+    pub fn of(vocabulary: &Vocabulary) -> Vec<Special> {
+        let special = |(id, token): (u32, &crate::vocabulary::Token)| {
+            let everybody = match token.kind {
+                TokenKind::Control | TokenKind::Unknown => false,
+                TokenKind::UserDefined => true,
+                _ => return None,
+            };
+            let text = std::str::from_utf8(&token.text).ok()?.to_owned();
+            Some(Special { text, id, everybody, ..Special::default() })
+        };
+        vocabulary.all().filter_map(special).collect()
     }
 
     /// The parts of a text. Control tokens are found only `with_control`: whoever writes a text must not write the turns of a
     /// conversation.
     pub fn split<'a>(&self, text: &'a str, with_control: bool) -> Vec<Part<'a>> {
-        let mut parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
-        for (own, id, everybody) in &self.all {
-            if (!everybody && !with_control) || !text.contains(own.as_str()) {
+        let mut parts = Vec::new();
+        let mut done = 0;
+        let [all, everybody] = match &self.search {
+            None if text.is_empty() => return parts,
+            None => return vec![Part::Text(0, text)],
+            Some(search) => search,
+        };
+        for found in if with_control { all } else { everybody }.find_iter(text) {
+            let number = found.pattern().as_usize();
+            let number = if with_control { Some(&number) } else { self.everybody.get(number) };
+            let Some(special) = number.and_then(|number| self.all.get(*number)) else { continue };
+            let (before, behind) = (&text[..found.start()], &text[found.end()..]);
+            if found.start() < done || special.single_word && (ends_in_word(before) || begins_in_word(behind))
+            {
                 continue;
             }
-            let mut split = Vec::with_capacity(parts.len());
-            for part in parts {
-                match part {
-                    Part::Text(text) => self.split_at(text, own, *id, &mut split),
-                    token @ Part::Token(_) => split.push(token),
-                }
+            let start = if special.strips_before { before.trim_end().len().max(done) } else { before.len() };
+            let stripped = if special.strips_behind { behind.trim_start() } else { behind };
+            if start > done {
+                parts.push(Part::Text(done, &text[done..start]));
             }
-            parts = split;
+            parts.push(Part::Token(special.id));
+            done = text.len() - stripped.len();
+        }
+        if done < text.len() {
+            parts.push(Part::Text(done, &text[done..]));
         }
         parts
     }
+}
 
-    fn split_at<'a>(&self, text: &'a str, own: &str, id: u32, parts: &mut Vec<Part<'a>>) {
-        let mut rest = text;
-        while let Some(at) = rest.find(own) {
-            if at > 0 {
-                parts.push(Part::Text(&rest[..at]));
-            }
-            parts.push(Part::Token(id));
-            rest = &rest[at + own.len()..];
-            if self.strip.contains(&id) {
-                rest = rest.trim_start();
-            }
-        }
-        if !rest.is_empty() {
-            parts.push(Part::Text(rest));
-        }
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn ends_in_word(text: &str) -> bool {
+    text.chars().next_back().is_some_and(is_word)
+}
+
+fn begins_in_word(text: &str) -> bool {
+    text.chars().next().is_some_and(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn special(text: &str, id: u32) -> Special {
+        Special { text: text.to_owned(), id, everybody: true, ..Special::default() }
+    }
+
+    #[test]
+    fn the_longest_token_is_found_first() {
+        let specials =
+            Specials::new(vec![special("ab", 1), special("abc", 2), special("", 3), special(" ", 4)])
+                .unwrap();
+        assert_eq!(
+            specials.split("xabcab ", false),
+            [Part::Text(0, "x"), Part::Token(2), Part::Token(1), Part::Token(4)]
+        );
+        assert_eq!(specials.split("", true), []);
+    }
+
+    #[test]
+    fn control_tokens_are_text_unless_they_are_wanted() {
+        let all = vec![
+            Special { everybody: false, strips_behind: true, ..special("<s>", 1) },
+            Special { single_word: true, strips_before: true, ..special("me", 2) },
+        ];
+        let specials = Specials::new(all).unwrap();
+        assert_eq!(specials.split("<s>  a", true), [Part::Token(1), Part::Text(5, "a")]);
+        assert_eq!(specials.split("<s> a", false), [Part::Text(0, "<s> a")]);
+        assert_eq!(
+            specials.split("some  me me_", true),
+            [Part::Text(0, "some"), Part::Token(2), Part::Text(8, " me_")]
+        );
     }
 }

@@ -1,186 +1,158 @@
-//! How texts are split into words before bytes are joined: the pre-tokenizers of models, by the names that GGUF files have for
-//! them.
-//!
-//! The patterns are those that the models' authors published with their tokenizers. They look ahead in one place, for white
-//! space of which the last character belongs to the next word; [`Splitter`] does that itself, so that matching takes linear time.
+//! How texts are split into words before these become tokens: step by step, as files of tokenizers list it.
 
-use regex::Regex;
+use std::borrow::Cow;
 
-use crate::TextError;
+use crate::{merges::characters, pattern::Pattern};
 
-const LETTERS_OR_NUMBERS: &str = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+";
-const SUFFIXES: &str = "'s|'t|'re|'ve|'m|'ll|'d";
-const ANY_SUFFIXES: &str = "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]";
-const LINES: &str = r"\s*[\r\n]+|\s+";
-/// Words as upper-case letters followed by lower-case ones.
-const UPPER: &str = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]";
-const LOWER: &str = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]";
-
-/// Names with the same splitting.
-struct Family {
-    names: &'static [&'static str],
-    patterns: fn() -> Vec<String>,
-    /// Whether a word that is a token stays whole.
-    whole_words: bool,
-    /// Whether texts begin with the token of the beginning where the metadata do not say.
-    begins: bool,
-}
-
-const fn family(names: &'static [&'static str], patterns: fn() -> Vec<String>) -> Family {
-    Family { names, patterns, whole_words: false, begins: false }
-}
-
-const FAMILIES: &[Family] = &[
-    Family {
-        names: &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
-        patterns: || modern(3),
-        whole_words: true,
-        begins: true,
-    },
-    family(&["dbrx", "smaug-bpe"], || modern(3)),
-    family(&["qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez", "kormo", "f2llmv2"], || {
-        modern(1)
-    }),
-    family(
-        &[
-            "gpt-2",
-            "gpt2",
-            "phi-2",
-            "mpt",
-            "olmo",
-            "jais",
-            "trillion",
-            "granite-docling",
-            "roberta-bpe",
-            "exaone4",
-        ],
-        || vec![gpt2()],
-    ),
-    family(&["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"], || {
-        vec![r"\p{N}".to_owned(), gpt2()]
-    }),
-    family(&["falcon"], || vec![r"[\p{P}\$\+<=>\^~\|`]+".to_owned(), gpt2(), "[0-9]{3}".to_owned()]),
-    family(&["default"], || {
-        vec![r"[\p{P}\$\+<=>\^~\|]+".to_owned(), gpt2(), r"\p{N}+".to_owned(), "[0-9]{3}".to_owned()]
-    }),
-    Family { names: &["tekken"], patterns: || vec![cased("", r"\p{N}")], whole_words: true, begins: false },
-    family(&["gpt-4o", "llama4", "kanana2"], || {
-        let suffixes = format!("(?:{ANY_SUFFIXES})?");
-        vec![cased(&suffixes, r"\p{N}{1,3}")]
-    }),
-];
-
-fn gpt2() -> String {
-    format!("{SUFFIXES}|{LETTERS_OR_NUMBERS}")
-}
-
-/// Words with one sign before them, numbers of so many digits, signs with the ends of lines behind them.
-fn modern(digits: u32) -> Vec<String> {
-    let letters = r"[^\r\n\p{L}\p{N}]?\p{L}+";
-    vec![format!(r"{ANY_SUFFIXES}|{letters}|\p{{N}}{{1,{digits}}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{LINES}")]
-}
-
-fn cased(suffixes: &str, number: &str) -> String {
-    let before = r"[^\r\n\p{L}\p{N}]?";
-    let words = format!("{before}{UPPER}*{LOWER}+{suffixes}|{before}{UPPER}+{LOWER}*{suffixes}");
-    format!(r"{words}|{number}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{LINES}")
-}
-
-/// Splits texts into words.
+/// A part of a text, and whether the text begins with it.
 #[derive(Clone, Debug)]
-pub(crate) struct Splitter {
-    patterns: Vec<Regex>,
-    pub whole_words: bool,
-    pub begins: bool,
+pub(crate) struct Word<'a> {
+    pub text: Cow<'a, str>,
+    pub first: bool,
 }
 
-impl Splitter {
-    /// The splitter with a name.
-    pub fn named(name: &str) -> Result<Splitter, TextError> {
-        let family = FAMILIES.iter().find(|family| family.names.contains(&name)).ok_or_else(|| {
-            let known: Vec<_> = FAMILIES.iter().flat_map(|family| family.names).copied().collect();
-            let known = known.join(", ");
-            TextError::Unsupported(format!(
-                "the pre-tokenizer '{name}' ('tokenizer.ggml.pre') is not known; there are: {known}"
-            ))
-        })?;
-        let compiled =
-            (family.patterns)().iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>();
-        let patterns =
-            compiled.map_err(|error| TextError::Unsupported(format!("pre-tokenizer '{name}': {error}")))?;
-        Ok(Splitter { patterns, whole_words: family.whole_words, begins: family.begins })
+/// What becomes of matches, and of what lies between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    /// Matches go.
+    Removed,
+    /// All are words.
+    Isolated,
+    /// Matches belong to the word before them.
+    WithPrevious,
+    /// Matches belong to the word behind them.
+    WithNext,
+    /// Matches that follow each other are one word.
+    Contiguous,
+}
+
+/// Which texts get a space before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    All,
+    First,
+    None,
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub(crate) enum Split {
+    /// At matches; `inverted` at what lies between them.
+    Matches { pattern: Pattern, behaviour: Behaviour, inverted: bool },
+    /// Writes another character for spaces, and splits before each.
+    Spaces { mark: char, before: Before, splits: bool },
+    /// Writes a space before words that have none.
+    Space,
+    /// Writes each byte as a character.
+    Bytes,
+    /// Into parts of so many characters.
+    Length(usize),
+}
+
+impl Split {
+    /// How many times as long a text may become.
+    pub fn growth(&self) -> usize {
+        match self {
+            Split::Matches { .. } | Split::Length(_) => 1,
+            Split::Spaces { .. } => 5,
+            Split::Space | Split::Bytes => 2,
+        }
     }
 
-    /// The words of a text, which are all of it.
-    pub fn split<'a>(&self, text: &'a str) -> Vec<&'a str> {
-        let mut words = vec![text];
-        for pattern in &self.patterns {
-            let mut split = Vec::with_capacity(words.len());
-            for word in words {
-                cut(pattern, word, &mut split);
+    /// The words after this step. None is empty.
+    pub fn apply<'a>(&self, words: Vec<Word<'a>>, made: &mut Vec<Word<'a>>) {
+        for word in words {
+            match self {
+                Split::Matches { pattern, behaviour, inverted } => {
+                    word.cut(cuts(pattern, &word.text, *behaviour, *inverted), made);
+                }
+                Split::Spaces { mark, before, splits } => spaces(word, *mark, *before, *splits, made),
+                Split::Space if !word.text.starts_with(' ') => {
+                    made.push(Word { text: format!(" {}", word.text).into(), ..word });
+                }
+                Split::Space => made.push(word),
+                Split::Bytes => {
+                    let all = characters();
+                    let text: String = word.text.bytes().map(|byte| all[usize::from(byte)]).collect();
+                    made.push(Word { text: text.into(), ..word });
+                }
+                Split::Length(length) => {
+                    let starts: Vec<usize> =
+                        word.text.char_indices().map(|(at, _)| at).step_by((*length).max(1)).collect();
+                    let ends = starts.iter().skip(1).copied().chain([word.text.len()]);
+                    word.cut(starts.iter().copied().zip(ends).collect(), made);
+                }
             }
-            words = split;
         }
-        words.retain(|word| !word.is_empty());
-        words
     }
 }
 
-/// Cuts a text at matches: these, and what lies between them.
-fn cut<'a>(pattern: &Regex, text: &'a str, words: &mut Vec<&'a str>) {
-    let mut done = 0;
-    while let Some(found) = pattern.find_at(text, done) {
-        let end = found.start() + kept(found.as_str(), &text[found.end()..]);
-        if end == done {
-            break;
+impl<'a> Word<'a> {
+    /// Adds parts of it that are not empty.
+    fn cut(&self, cuts: Vec<(usize, usize)>, made: &mut Vec<Word<'a>>) {
+        for (start, end) in cuts.into_iter().filter(|(start, end)| start < end) {
+            let text = match &self.text {
+                Cow::Borrowed(text) => Cow::Borrowed(&text[start..end]),
+                Cow::Owned(text) => Cow::Owned(text[start..end].to_owned()),
+            };
+            made.push(Word { text, first: self.first && start == 0 });
         }
-        words.extend(
-            [&text[done..found.start()], &text[found.start()..end]].iter().filter(|part| !part.is_empty()),
-        );
+    }
+}
+
+/// Where words begin and end.
+fn cuts(pattern: &Pattern, text: &str, behaviour: Behaviour, inverted: bool) -> Vec<(usize, usize)> {
+    let mut all: Vec<(usize, usize, bool)> = Vec::new();
+    let mut done = 0;
+    for (start, end) in pattern.matches(text) {
+        if start > done {
+            all.push((done, start, inverted));
+        }
+        all.push((start, end, !inverted));
         done = end;
     }
     if done < text.len() {
-        words.push(&text[done..]);
+        all.push((done, text.len(), inverted));
     }
-}
-
-/// Bytes of a match that it keeps: white space before a word leaves its last character to it.
-fn kept(found: &str, behind: &str) -> usize {
-    let is_space = found.chars().all(char::is_whitespace) && !found.ends_with(['\r', '\n']);
-    let last = found.chars().next_back().map_or(0, char::len_utf8);
-    match is_space && !behind.is_empty() && found.len() > last {
-        true => found.len() - last,
-        false => found.len(),
+    let mut cuts: Vec<(usize, usize)> = Vec::with_capacity(all.len());
+    let mut was_match = false;
+    match behaviour {
+        Behaviour::Removed => all.retain(|part| !part.2),
+        Behaviour::WithNext => all.reverse(),
+        _ => {}
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn split<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
-        Splitter::named(name).unwrap().split(text)
-    }
-
-    #[test]
-    fn all_patterns_compile() {
-        for name in FAMILIES.iter().flat_map(|family| family.names) {
-            assert!(!split(name, "Hello").is_empty(), "{name}");
+    for (start, end, is_match) in all {
+        let joins = match behaviour {
+            Behaviour::Removed | Behaviour::Isolated => false,
+            Behaviour::WithPrevious | Behaviour::WithNext => is_match && !was_match,
+            Behaviour::Contiguous => is_match == was_match,
+        };
+        was_match = is_match;
+        match cuts.last_mut() {
+            Some(last) if joins => *last = (last.0.min(start), last.1.max(end)),
+            _ => cuts.push((start, end)),
         }
-        assert!(Splitter::named("other").unwrap_err().to_string().contains("there are: llama3"));
     }
+    if behaviour == Behaviour::WithNext {
+        cuts.reverse();
+    }
+    cuts
+}
 
-    #[test]
-    fn spaces_go_with_the_word_behind_them() {
-        assert_eq!(split("gpt-2", "Hello   world's end  "), ["Hello", "  ", " world", "'s", " end", "  "]);
-        assert_eq!(split("llama-bpe", "a\n\n  b 12345"), ["a", "\n\n", " ", " b", " ", "123", "45"]);
-        assert_eq!(split("qwen2", "x=10;\r\n y"), ["x", "=", "1", "0", ";\r\n", " y"]);
+fn spaces<'a>(word: Word<'a>, mark: char, before: Before, splits: bool, made: &mut Vec<Word<'a>>) {
+    let mut text: String = word.text.chars().map(|c| if c == ' ' { mark } else { c }).collect();
+    let is_wanted = match before {
+        Before::All => true,
+        Before::First => word.first,
+        Before::None => false,
+    };
+    if is_wanted && !text.starts_with(mark) {
+        text.insert(0, mark);
     }
-
-    #[test]
-    fn lists_of_patterns_split_one_after_the_other() {
-        assert_eq!(split("smollm", "ab 12 c"), ["ab", " ", "1", "2", " c"]);
-        assert_eq!(split("gpt-4o", "HelloWorld's 1234"), ["Hello", "World's", " ", "123", "4"]);
-        assert_eq!(split("tekken", "HTTPServer"), ["HTTPServer"]);
-    }
+    let starts: Vec<usize> =
+        text.match_indices(mark).map(|(at, _)| at).filter(|at| splits && *at > 0).collect();
+    let own = Word { text: text.into(), ..word };
+    let ends = starts.iter().copied().chain([own.text.len()]);
+    let starts = [0].into_iter().chain(starts.iter().copied());
+    own.cut(starts.zip(ends).collect(), made);
 }

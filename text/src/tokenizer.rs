@@ -1,95 +1,84 @@
-//! Texts to tokens and back, as the metadata of a GGUF file say.
+//! Texts to tokens and back. The same steps serve the tokenizers of all files; `read` makes them of each kind.
 
-use halite_formats::gguf::Gguf;
+use std::borrow::Cow;
 
 use crate::{
     TextError,
-    merges::{Merges, characters},
-    pieces,
-    scores::{self, byte_of},
-    special::{Part, Specials},
-    split::Splitter,
-    vocabulary::{TokenKind, Vocabulary, flag, text, token_of},
+    decode::{Decoding, Place},
+    model::Model,
+    normalize::Normalize,
+    special::{Part, Special, Specials},
+    split::{Split, Word},
+    vocabulary::{TokenKind, Vocabulary},
 };
 
-/// What SentencePiece writes for a space.
-const SPACE: char = '\u{2581}';
-
-/// How texts become tokens.
-#[derive(Clone, Debug)]
-enum Kind {
-    /// By scores; whether texts begin with a space.
-    Scores { space_before: bool },
-    /// By merges of words' bytes.
-    Merges { merges: Merges, splitter: Splitter },
-    /// By the longest pieces of words.
-    Pieces,
-}
+/// Steps of a kind that a file may list.
+const MOST_STEPS: usize = 64;
+/// How many times as long the steps of a file may make a text.
+const MOST_GROWTH: usize = 1 << 14;
 
 /// A model's tokenizer.
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
-    vocabulary: Vocabulary,
-    kind: Kind,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) model: Model,
+    pub(crate) normalizer: Vec<Normalize>,
+    pub(crate) splitter: Vec<Split>,
+    /// Tokens that are searched for in texts as they are.
     specials: Specials,
-    begin: Option<u32>,
-    end: Option<u32>,
-    unknown: Option<u32>,
-    adds_begin: bool,
-    adds_end: bool,
+    /// Tokens that are searched for in what the normalizer makes of texts.
+    later: Specials,
+    pub(crate) decoding: Decoding,
+    /// What is written before texts.
+    pub(crate) before: Vec<u32>,
+    /// What is written behind texts that no chat template wrote.
+    pub(crate) behind: Vec<u32>,
+    /// Whether `before` is written, too, before texts that begin with it.
+    pub(crate) begins_twice: bool,
+    pub(crate) begin: Option<u32>,
+    pub(crate) end: Option<u32>,
     /// Tokens that end what a model says.
-    ends: Vec<u32>,
-    /// The byte of each character that stands for one.
-    bytes: [char; 256],
+    pub(crate) ends: Vec<u32>,
 }
 
 impl Tokenizer {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The metadata have none, contradict themselves, or ask for one that is not known.
-    pub fn read(file: &Gguf) -> Result<Tokenizer, TextError> {
-        const MODEL: &str = "tokenizer.ggml.model";
-        let vocabulary = Vocabulary::read(file)?;
-        let model = text(file, MODEL)?.ok_or_else(|| TextError::metadata(MODEL, "is missing"))?;
-        let kind = kind(file, model)?;
-        let begins = match &kind {
-            Kind::Scores { .. } => true,
-            Kind::Merges { splitter, .. } => splitter.begins,
-            Kind::Pieces => true,
-        };
-        let is_pieces = matches!(kind, Kind::Pieces);
-        let token = |name: &str| token_of(file, &format!("tokenizer.ggml.{name}_token_id"), &vocabulary);
-        let (mut begin, mut end, mut unknown) = (token("bos")?, token("eos")?, token("unknown")?);
-        if is_pieces {
-            // BERT's own names. The files of some models have a letter less.
-            let named = |text: &str| vocabulary.find(text.as_bytes());
-            let separator = match token("seperator")? {
-                None => token("separator")?,
-                own => own,
-            };
-            begin = token("cls")?.or(begin).or_else(|| named("[CLS]"));
-            end = separator.or(end).or_else(|| named("[SEP]"));
-            unknown = unknown.or_else(|| named("[UNK]"));
-        }
-        let mut ends: Vec<u32> = [end, token("eot")?, token("eom")?].into_iter().flatten().collect();
-        ends.extend(vocabulary.ends());
-        let mut specials = Specials::of(&vocabulary);
-        if text(file, "general.architecture")? == Some("phi3") {
-            specials.strip_behind_all_but(&["<unk>", "<s>", "<|endoftext|>"]);
-        }
-        Ok(Tokenizer {
-            kind,
-            specials,
-            begin,
-            end,
-            unknown,
-            adds_begin: flag(file, "tokenizer.ggml.add_bos_token")?.unwrap_or(begins),
-            adds_end: flag(file, "tokenizer.ggml.add_eos_token")?.unwrap_or(is_pieces),
-            ends,
-            bytes: characters(),
+    /// One that does nothing before and behind its model.
+    pub(crate) fn new(vocabulary: Vocabulary, model: Model) -> Tokenizer {
+        Tokenizer {
+            ends: vocabulary.ends().collect(),
             vocabulary,
-        })
+            model,
+            normalizer: Vec::new(),
+            splitter: Vec::new(),
+            specials: Specials::default(),
+            later: Specials::default(),
+            decoding: Decoding::default(),
+            before: Vec::new(),
+            behind: Vec::new(),
+            begins_twice: false,
+            begin: None,
+            end: None,
+        }
+    }
+
+    /// Searches for tokens, before and after normalization.
+    pub(crate) fn search(&mut self, specials: Vec<Special>, later: Vec<Special>) -> Result<(), TextError> {
+        self.specials = Specials::new(specials)?;
+        self.later = Specials::new(later)?;
+        Ok(())
+    }
+
+    /// The tokenizer, unless its steps make more of texts than memory is there for.
+    pub(crate) fn checked(self, place: &str) -> Result<Tokenizer, TextError> {
+        self.decoding.check(place)?;
+        let growth =
+            self.normalizer.iter().map(Normalize::growth).chain(self.splitter.iter().map(Split::growth));
+        let growth = growth.fold(1usize, usize::saturating_mul);
+        if self.normalizer.len().max(self.splitter.len()) > MOST_STEPS || growth > MOST_GROWTH {
+            let problem = format!("{place}: its steps are more than {MOST_STEPS}, or make texts too long");
+            return Err(TextError::Unsupported(problem));
+        }
+        Ok(self)
     }
 
     /// The tokens that there are.
@@ -109,173 +98,86 @@ impl Tokenizer {
 
     /// The text of the token of the beginning, and of that of the end, for templates.
     pub fn marks(&self) -> [String; 2] {
-        let of = |id: Option<u32>| {
-            let token = id.and_then(|id| self.vocabulary.token(id));
-            token.map(|token| String::from_utf8_lossy(&token.text).into_owned()).unwrap_or_default()
-        };
-        [of(self.begin), of(self.end)]
+        [self.begin, self.end].map(|id| id.and_then(|id| self.vocabulary.text(id)).unwrap_or_default())
     }
 
     /// The tokens of a text, with that of the beginning if the model is used to it.
     ///
     /// Names of control tokens in the text, such as `<|im_end|>`, are text, unless `with_control` makes them these tokens: for
-    /// what a chat template wrote. What begins with the token of the beginning gets no second one.
+    /// what a chat template wrote. What begins with the token of the beginning gets no second one, and what a template wrote no
+    /// token of the end.
     pub fn encode(&self, text: &str, with_control: bool) -> Vec<u32> {
-        let mut tokens = Vec::new();
-        let mut behind_token = true;
-        for part in self.specials.split(text, with_control) {
-            match part {
-                Part::Token(id) => tokens.push(id),
-                Part::Text(text) => self.encode_text(text, behind_token, &mut tokens),
-            }
-            behind_token = matches!(part, Part::Token(_));
+        let own = self.encode_bare(text, with_control);
+        let mut tokens = Vec::with_capacity(own.len() + 2);
+        if self.begins_twice || self.before.is_empty() || !own.starts_with(&self.before) {
+            tokens.extend(&self.before);
         }
-        if let Some(begin) = self.begin
-            && self.adds_begin
-            && (tokens.first() != Some(&begin) || matches!(self.kind, Kind::Pieces))
-        {
-            tokens.insert(0, begin);
-        }
-        if let Some(end) = self.end
-            && self.adds_end
-            && !with_control
-        {
-            tokens.push(end);
+        tokens.extend(own);
+        if !with_control {
+            tokens.extend(&self.behind);
         }
         tokens
     }
 
-    fn encode_text(&self, text: &str, behind_token: bool, tokens: &mut Vec<u32>) {
-        match &self.kind {
-            Kind::Scores { space_before } => {
-                let mut own = String::with_capacity(text.len() + 4);
-                if *space_before && behind_token {
-                    own.push(SPACE);
+    /// The tokens of a text, and none before or behind them.
+    pub fn encode_bare(&self, text: &str, with_control: bool) -> Vec<u32> {
+        let mut tokens = Vec::new();
+        for part in self.specials.split(text, with_control) {
+            let (start, text) = match part {
+                Part::Text(start, text) => (start, text),
+                Part::Token(id) => {
+                    tokens.push(id);
+                    continue;
                 }
-                own.extend(text.chars().map(|c| if c == ' ' { SPACE } else { c }));
-                scores::encode(&own, &self.vocabulary, self.unknown, tokens);
-            }
-            Kind::Pieces => pieces::encode(text, &self.vocabulary, self.unknown, tokens),
-            Kind::Merges { merges, splitter } => {
-                for word in splitter.split(text) {
-                    let word: String = word.bytes().map(|byte| self.bytes[usize::from(byte)]).collect();
-                    merges.encode(&word, &self.vocabulary, tokens);
+            };
+            let own = self.normalizer.iter().fold(Cow::Borrowed(text), |text, step| step.apply(text));
+            for part in self.later.split(&own, with_control) {
+                match part {
+                    Part::Text(inside, text) => self.encode_words(text, start + inside == 0, &mut tokens),
+                    Part::Token(id) => tokens.push(id),
                 }
             }
         }
+        tokens
     }
 
-    /// The bytes of a token. Control tokens have none, unless they are asked for.
+    fn encode_words(&self, text: &str, first: bool, tokens: &mut Vec<u32>) {
+        let mut words = vec![Word { text: text.into(), first }];
+        for step in &self.splitter {
+            let mut made = Vec::with_capacity(words.len());
+            step.apply(words, &mut made);
+            words = made;
+        }
+        for word in words {
+            self.model.encode(&word.text, &self.vocabulary, tokens);
+        }
+    }
+
+    /// The bytes of a token within a text. Control tokens have none, unless they are asked for.
     pub fn bytes(&self, token: u32, with_control: bool) -> Vec<u8> {
-        let Some(own) = self.vocabulary.token(token) else { return Vec::new() };
-        match own.kind {
-            TokenKind::Control | TokenKind::Unknown if !with_control => return Vec::new(),
-            TokenKind::Unused => return Vec::new(),
-            TokenKind::Control | TokenKind::Unknown | TokenKind::UserDefined => return own.text.to_vec(),
-            TokenKind::Normal | TokenKind::Byte => {}
-        }
-        let text = String::from_utf8_lossy(&own.text);
-        match &self.kind {
-            Kind::Scores { .. } => match byte_of(&own.text).filter(|_| own.kind == TokenKind::Byte) {
-                Some(byte) => vec![byte],
-                None => text.replace(SPACE, " ").into_bytes(),
-            },
-            Kind::Pieces => text.replace(pieces::WORD, " ").into_bytes(),
-            Kind::Merges { .. } => {
-                let mut bytes = Vec::new();
-                for c in text.chars() {
-                    match self.bytes.iter().position(|own| *own == c) {
-                        Some(byte) => bytes.push(byte as u8),
-                        None => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                    }
-                }
-                bytes
-            }
-        }
+        self.decoding.bytes(&self.vocabulary, token, with_control, Place { first: false, last: false })
     }
 
-    /// The text of tokens. Bytes that are no UTF-8 are replaced.
+    /// The text of tokens. Bytes that are no UTF-8 are replaced. What the tokenizer wrote before the text and behind it goes.
     pub fn decode(&self, tokens: &[u32], with_control: bool) -> String {
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| self.bytes(*token, with_control)).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-/// How a model's texts become tokens.
-fn kind(file: &Gguf, model: &str) -> Result<Kind, TextError> {
-    Ok(match model {
-        "llama" => {
-            let space = flag(file, "tokenizer.ggml.add_space_prefix")?;
-            Kind::Scores { space_before: space.unwrap_or(true) }
+        let is_seen = |token: &&u32| match self.vocabulary.kind(**token) {
+            Some(TokenKind::Control | TokenKind::Unknown) => with_control,
+            kind => kind.is_some(),
+        };
+        let tokens: Vec<u32> = tokens.iter().filter(is_seen).copied().collect();
+        let mut bytes = Vec::new();
+        for (at, token) in tokens.iter().enumerate() {
+            let place = Place { first: at == 0, last: at + 1 == tokens.len() };
+            bytes.extend(self.decoding.bytes(&self.vocabulary, *token, with_control, place));
         }
-        "gpt2" => {
-            let splitter = Splitter::named(text(file, "tokenizer.ggml.pre")?.unwrap_or("default"))?;
-            Kind::Merges { merges: Merges::read(file, splitter.whole_words)?, splitter }
+        let text = String::from_utf8_lossy(&bytes);
+        let mut text: &str = &text;
+        if let Some((c, most)) = self.decoding.strip {
+            (0..most).for_each(|_| text = text.strip_prefix(c).unwrap_or(text));
         }
-        "bert" => Kind::Pieces,
-        other => {
-            return Err(TextError::Unsupported(format!(
-                "the tokenizer '{other}' ('tokenizer.ggml.model') is not known; there are: llama, gpt2, bert"
-            )));
+        if let Some((c, most)) = self.decoding.strip_end {
+            (0..most).for_each(|_| text = text.strip_suffix(c).unwrap_or(text));
         }
-    })
-}
-
-/// Bytes to text as they come: a character that is not there in full yet waits for its other bytes.
-#[derive(Clone, Debug, Default)]
-pub struct Decoder {
-    waiting: Vec<u8>,
-}
-
-impl Decoder {
-    /// The text that these bytes complete.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
-        self.waiting.extend_from_slice(bytes);
-        let mut text = String::new();
-        loop {
-            match std::str::from_utf8(&self.waiting) {
-                Ok(rest) => {
-                    text.push_str(rest);
-                    self.waiting.clear();
-                    return text;
-                }
-                Err(error) => {
-                    let good = error.valid_up_to();
-                    text.push_str(&String::from_utf8_lossy(&self.waiting[..good]));
-                    match error.error_len() {
-                        None => {
-                            self.waiting.drain(..good);
-                            return text;
-                        }
-                        Some(wrong) => {
-                            text.push(char::REPLACEMENT_CHARACTER);
-                            self.waiting.drain(..good + wrong);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// What is left in the end: a replacement for a character that never came in full.
-    pub fn finish(&mut self) -> String {
-        let rest = std::mem::take(&mut self.waiting);
-        String::from_utf8_lossy(&rest).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Decoder;
-
-    #[test]
-    fn characters_wait_for_all_their_bytes() {
-        let mut decoder = Decoder::default();
-        let bytes = "é€".as_bytes();
-        assert_eq!(decoder.push(&bytes[..1]), "");
-        assert_eq!(decoder.push(&bytes[1..4]), "é");
-        assert_eq!(decoder.push(&bytes[4..]), "€");
-        assert_eq!(decoder.push(&[0xFF, b'a', 0xE2]), "\u{FFFD}a");
-        assert_eq!(decoder.finish(), "\u{FFFD}");
+        text.to_owned()
     }
 }

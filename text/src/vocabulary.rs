@@ -1,8 +1,6 @@
-//! The tokens that a model knows, from the metadata of its file.
+//! The tokens that a model knows.
 
 use std::collections::HashMap;
-
-use halite_formats::gguf::{Array, Gguf, Value};
 
 use crate::TextError;
 
@@ -24,7 +22,8 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    fn of(number: i128) -> TokenKind {
+    /// The kind with a number, which GGUF files and SentencePiece's have in common.
+    pub(crate) fn of(number: i128) -> TokenKind {
         match number {
             2 => TokenKind::Unknown,
             3 => TokenKind::Control,
@@ -42,7 +41,13 @@ pub(crate) struct Token {
     pub text: Box<[u8]>,
     pub kind: TokenKind,
     /// Larger ones are merged first.
-    pub score: f32,
+    pub score: f64,
+}
+
+impl Token {
+    pub fn new(text: &[u8]) -> Token {
+        Token { text: text.into(), kind: TokenKind::Normal, score: 0.0 }
+    }
 }
 
 /// The tokens of a model, by number and by text.
@@ -50,6 +55,8 @@ pub(crate) struct Token {
 pub struct Vocabulary {
     tokens: Vec<Token>,
     by_text: HashMap<Box<[u8]>, u32>,
+    /// Bytes of the longest text.
+    longest: usize,
 }
 
 /// Texts of tokens that end what a model says, in models whose metadata do not name them all.
@@ -71,43 +78,40 @@ const ENDS: &[&str] = &[
     "<eos>",
 ];
 
-const TOKENS: &str = "tokenizer.ggml.tokens";
-
 impl Vocabulary {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The file has none, or its lists are not as long as each other.
-    pub fn read(file: &Gguf) -> Result<Vocabulary, TextError> {
-        let texts = array(file, TOKENS)?.ok_or_else(|| TextError::metadata(TOKENS, "is missing"))?;
-        if texts.len() >= u64::from(u32::MAX) {
-            return Err(TextError::metadata(TOKENS, "has more tokens than 32 bits can count"));
-        }
-        let mut tokens: Vec<Token> = texts
-            .texts()
-            .map(|text| Token { text: text.into(), kind: TokenKind::Normal, score: 0.0 })
-            .collect();
-        if tokens.is_empty() {
-            return Err(TextError::metadata(TOKENS, "has no texts"));
-        }
-        each(file, "tokenizer.ggml.scores", &mut tokens, |token, value| {
-            if let Value::Float(score) = value {
-                token.score = score as f32;
-            }
-        })?;
-        each(file, "tokenizer.ggml.token_type", &mut tokens, |token, value| {
-            if let Value::Int(kind) = value {
-                token.kind = TokenKind::of(kind);
-            }
-        })?;
+    /// A vocabulary of tokens, of which those that end what a model says become control tokens. Of equal texts the last is found.
+    pub(crate) fn new(mut tokens: Vec<Token>) -> Vocabulary {
         let mut by_text = HashMap::with_capacity(tokens.len());
         for (id, token) in (0u32..).zip(&mut tokens) {
             if ENDS.iter().any(|end| end.as_bytes() == &*token.text) {
                 token.kind = TokenKind::Control;
             }
-            by_text.insert(token.text.clone(), id);
+            if token.kind != TokenKind::Unused || !token.text.is_empty() {
+                by_text.insert(token.text.clone(), id);
+            }
         }
-        Ok(Vocabulary { tokens, by_text })
+        let longest = tokens.iter().map(|token| token.text.len()).max().unwrap_or(0);
+        Vocabulary { tokens, by_text, longest }
+    }
+
+    /// A vocabulary of tokens with their numbers, in any order. Numbers that nobody has are unused.
+    pub(crate) fn numbered(numbered: Vec<(u32, Token)>, place: &str) -> Result<Vocabulary, TextError> {
+        // Numbers may have holes, but no room that the file does not justify.
+        let most = numbered.len().saturating_mul(8).saturating_add(1 << 16);
+        let end = numbered.iter().map(|(id, _)| *id as usize + 1).max().unwrap_or(0);
+        if end > most {
+            let problem =
+                format!("has a token with the number {}, and only {} tokens", end - 1, numbered.len());
+            return Err(TextError::file(place, problem));
+        }
+        let unused = Token { kind: TokenKind::Unused, ..Token::new(b"") };
+        let mut tokens = vec![unused; end];
+        for (id, token) in numbered {
+            if let Some(place) = tokens.get_mut(id as usize) {
+                *place = token;
+            }
+        }
+        Ok(Vocabulary::new(tokens))
     }
 
     /// How many there are.
@@ -126,7 +130,22 @@ impl Vocabulary {
 
     /// The token with this text.
     pub fn find(&self, text: &[u8]) -> Option<u32> {
+        if text.len() > self.longest {
+            return None;
+        }
         self.by_text.get(text).copied()
+    }
+
+    /// The token that this text may become: none that only a chat template writes.
+    pub(crate) fn find_text(&self, text: &[u8]) -> Option<u32> {
+        self.find(text).filter(|id| {
+            matches!(self.kind(*id), Some(TokenKind::Normal | TokenKind::UserDefined | TokenKind::Unused))
+        })
+    }
+
+    /// The token of a byte that no other token has.
+    pub(crate) fn byte(&self, byte: u8) -> Option<u32> {
+        self.find(format!("<0x{byte:02X}>").as_bytes())
     }
 
     /// What a token is for; `None` for a number that there is not.
@@ -134,71 +153,18 @@ impl Vocabulary {
         self.token(id).map(|token| token.kind)
     }
 
-    /// All tokens of some kinds.
-    pub(crate) fn of_kinds(&self, kinds: &[TokenKind]) -> impl Iterator<Item = (u32, &Token)> {
-        (0u32..).zip(&self.tokens).filter(move |(_, token)| kinds.contains(&token.kind))
+    /// The text of a token as the file has it.
+    pub(crate) fn text(&self, id: u32) -> Option<String> {
+        self.token(id).map(|token| String::from_utf8_lossy(&token.text).into_owned())
+    }
+
+    /// All tokens, with their numbers.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Token)> {
+        (0u32..).zip(&self.tokens)
     }
 
     /// Tokens whose text says that they end what a model says.
     pub(crate) fn ends(&self) -> impl Iterator<Item = u32> {
         ENDS.iter().filter_map(|end| self.find(end.as_bytes()))
-    }
-}
-
-/// Gives each token the value at its place.
-fn each(
-    file: &Gguf,
-    key: &str,
-    tokens: &mut [Token],
-    set: impl Fn(&mut Token, Value),
-) -> Result<(), TextError> {
-    let Some(values) = array(file, key)? else { return Ok(()) };
-    if values.len() != tokens.len() as u64 {
-        let problem = format!("has {} values for {} tokens", values.len(), tokens.len());
-        return Err(TextError::metadata(key, problem));
-    }
-    tokens.iter_mut().zip(values.scalars()).for_each(|(token, value)| set(token, value));
-    Ok(())
-}
-
-/// The array of a key, if the file has the key.
-pub(crate) fn array<'a>(file: &'a Gguf, key: &str) -> Result<Option<&'a Array>, TextError> {
-    match file.value(key) {
-        None => Ok(None),
-        Some(Value::Array(array)) => Ok(Some(array)),
-        Some(_) => Err(TextError::metadata(key, "is no array")),
-    }
-}
-
-/// The text of a key, if the file has the key.
-pub(crate) fn text<'a>(file: &'a Gguf, key: &str) -> Result<Option<&'a str>, TextError> {
-    match file.value(key) {
-        None => Ok(None),
-        Some(Value::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(TextError::metadata(key, "is no text")),
-    }
-}
-
-/// What a key says, if the file has the key.
-pub(crate) fn flag(file: &Gguf, key: &str) -> Result<Option<bool>, TextError> {
-    match file.value(key) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(TextError::metadata(key, "is neither true nor false")),
-    }
-}
-
-/// The token of a key, if the file has the key.
-pub(crate) fn token_of(file: &Gguf, key: &str, vocabulary: &Vocabulary) -> Result<Option<u32>, TextError> {
-    match file.value(key) {
-        None => Ok(None),
-        Some(Value::Int(id)) => match u32::try_from(*id).ok().filter(|id| vocabulary.token(*id).is_some()) {
-            Some(id) => Ok(Some(id)),
-            None => {
-                let problem = format!("is {id}; there are {} tokens", vocabulary.len());
-                Err(TextError::metadata(key, problem))
-            }
-        },
-        Some(_) => Err(TextError::metadata(key, "is no token's number")),
     }
 }

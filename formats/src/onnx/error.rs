@@ -1,5 +1,7 @@
 //! The failures of reading ONNX models.
 
+use crate::wire::WireError;
+
 /// Why a model is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,11 +35,13 @@ pub enum OnnxError {
     },
 }
 
-impl OnnxError {
-    pub(super) fn wire(message: &'static str, reason: impl Into<String>) -> Self {
-        OnnxError::Wire { message, reason: reason.into() }
+impl From<WireError> for OnnxError {
+    fn from(WireError { message, reason }: WireError) -> Self {
+        OnnxError::Wire { message, reason }
     }
+}
 
+impl OnnxError {
     pub(super) fn invalid(message: &'static str, reason: impl Into<String>) -> Self {
         OnnxError::Invalid { message, reason: reason.into() }
     }

@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{
-    DataType, OnnxError, Tensor,
-    wire::{Context, Reader},
-};
+use super::{DataType, OnnxError, Tensor, context::Context};
+use crate::wire::Reader;
 
 type Result<T> = std::result::Result<T, OnnxError>;
 

@@ -3,12 +3,12 @@
 //! Field numbers are those of `onnx.proto`. Messages, names and payloads are slices of the file's bytes where that is
 //! possible: a mapped file is not copied.
 
+mod context;
 mod error;
 mod graph;
 mod model;
 mod tensor;
 mod value;
-mod wire;
 
 pub use error::OnnxError;
 pub use graph::{Attribute, AttributeValue, Dim, Graph, Node, Type, ValueInfo};

@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{
-    Attribute, Graph, Node, OnnxError,
-    wire::{Context, Reader},
-};
+use super::{Attribute, Graph, Node, OnnxError, context::Context};
+use crate::wire::Reader;
 
 type Result<T> = std::result::Result<T, OnnxError>;
 

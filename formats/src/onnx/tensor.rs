@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{
-    OnnxError,
-    wire::{Field, Reader},
-};
+use super::OnnxError;
+use crate::wire::{Field, Reader};
 
 type Result<T> = std::result::Result<T, OnnxError>;
 
@@ -237,7 +235,7 @@ impl Tensor {
     /// It is none.
     pub fn strings(&self) -> Result<Vec<Bytes>> {
         let of = |(number, field): &(u32, Field)| {
-            if *number == STRINGS { field.clone().bytes(MESSAGE) } else { Err(self.wrong("is no text")) }
+            if *number == STRINGS { Ok(field.clone().bytes(MESSAGE)?) } else { Err(self.wrong("is no text")) }
         };
         self.typed.iter().map(of).collect()
     }

@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 
-use super::{OnnxError, Tensor, wire::Reader};
+use super::{OnnxError, Tensor};
+use crate::wire::Reader;
 
 type Result<T> = std::result::Result<T, OnnxError>;
 

@@ -2,29 +2,27 @@
 
 use bytes::Bytes;
 
-use super::OnnxError;
+type Result<T> = std::result::Result<T, WireError>;
 
-type Result<T> = std::result::Result<T, OnnxError>;
-
-/// Where a message is that may have others of its kind inside.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    /// Number of graphs that it is in.
-    pub(super) depth: u32,
-    /// Whether the caller still wants the model.
-    pub(super) goes_on: &'a dyn Fn() -> bool,
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}: {reason}")]
+pub struct WireError {
+    /// The message that was being read.
+    pub message: &'static str,
+    /// What is wrong.
+    pub reason: String,
 }
 
-impl Context<'_> {
-    /// Whether to go on.
-    pub(super) fn check(self) -> Result<()> {
-        if (self.goes_on)() { Ok(()) } else { Err(OnnxError::Stopped) }
+impl WireError {
+    fn new(message: &'static str, reason: impl Into<String>) -> Self {
+        WireError { message, reason: reason.into() }
     }
 }
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub enum Field {
     /// An integer of variable length.
     Varint(u64),
     /// Eight bytes.
@@ -37,37 +35,52 @@ pub(super) enum Field {
 
 impl Field {
     /// A signed or unsigned integer.
-    pub(super) fn int(&self, message: &'static str) -> Result<i64> {
+    ///
+    /// # Errors
+    /// The field holds something else.
+    pub fn int(&self, message: &'static str) -> Result<i64> {
         match self {
             Field::Varint(value) => Ok(*value as i64),
-            _ => Err(OnnxError::wire(message, "a field that holds a number holds something else")),
+            _ => Err(WireError::new(message, "a field that holds a number holds something else")),
         }
     }
 
     /// A 32-bit float.
-    pub(super) fn float(&self, message: &'static str) -> Result<f32> {
+    ///
+    /// # Errors
+    /// The field holds something else.
+    pub fn float(&self, message: &'static str) -> Result<f32> {
         match self {
             Field::Fixed32(bits) => Ok(f32::from_bits(*bits)),
-            _ => Err(OnnxError::wire(message, "a field that holds a float holds something else")),
+            _ => Err(WireError::new(message, "a field that holds a float holds something else")),
         }
     }
 
     /// The bytes of a string or message.
-    pub(super) fn bytes(self, message: &'static str) -> Result<Bytes> {
+    ///
+    /// # Errors
+    /// The field holds a number.
+    pub fn bytes(self, message: &'static str) -> Result<Bytes> {
         match self {
             Field::Bytes(bytes) => Ok(bytes),
-            _ => Err(OnnxError::wire(message, "a field that holds text or a message holds a number")),
+            _ => Err(WireError::new(message, "a field that holds text or a message holds a number")),
         }
     }
 
     /// Text. What is not UTF-8 is replaced: names are compared and shown, nothing else.
-    pub(super) fn text(self, message: &'static str) -> Result<String> {
+    ///
+    /// # Errors
+    /// The field holds a number.
+    pub fn text(self, message: &'static str) -> Result<String> {
         let bytes = self.bytes(message)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Adds one number, or all that are packed.
-    pub(super) fn ints(self, message: &'static str, to: &mut Vec<i64>) -> Result<()> {
+    ///
+    /// # Errors
+    /// The field holds something else, or the bytes end within a number.
+    pub fn ints(self, message: &'static str, to: &mut Vec<i64>) -> Result<()> {
         match self {
             Field::Bytes(bytes) => {
                 let mut reader = Reader::new(message, bytes);
@@ -81,12 +94,15 @@ impl Field {
     }
 
     /// Adds one float, or all that are packed.
-    pub(super) fn floats(self, message: &'static str, to: &mut Vec<f32>) -> Result<()> {
+    ///
+    /// # Errors
+    /// The field holds something else, or the bytes end within a float.
+    pub fn floats(self, message: &'static str, to: &mut Vec<f32>) -> Result<()> {
         match self {
             Field::Bytes(bytes) => {
                 let (all, rest) = bytes.as_chunks::<4>();
                 if !rest.is_empty() {
-                    return Err(OnnxError::wire(message, "packed floats end within one"));
+                    return Err(WireError::new(message, "packed floats end within one"));
                 }
                 to.extend(all.iter().map(|bytes| f32::from_le_bytes(*bytes)));
             }
@@ -98,7 +114,7 @@ impl Field {
 
 /// Reads a message, field by field.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub struct Reader {
     message: &'static str,
     bytes: Bytes,
     at: usize,
@@ -106,16 +122,20 @@ pub(super) struct Reader {
 
 impl Reader {
     /// A reader of a message, called `message` in errors.
-    pub(super) fn new(message: &'static str, bytes: Bytes) -> Self {
+    pub fn new(message: &'static str, bytes: Bytes) -> Self {
         Reader { message, bytes, at: 0 }
     }
 
-    pub(super) fn is_at_end(&self) -> bool {
+    /// Whether nothing is left.
+    pub fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// The next field and its number.
-    pub(super) fn field(&mut self) -> Result<Option<(u32, Field)>> {
+    /// The next field and its number; `None` at the end.
+    ///
+    /// # Errors
+    /// The bytes are no field.
+    pub fn field(&mut self) -> Result<Option<(u32, Field)>> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -136,7 +156,10 @@ impl Reader {
     }
 
     /// An integer: seven bits a byte, the lowest first.
-    pub(super) fn varint(&mut self) -> Result<u64> {
+    ///
+    /// # Errors
+    /// The bytes end within it, or it has more than ten.
+    pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
             let byte = *self.bytes.get(self.at).ok_or_else(|| self.wrong("ends within a number"))?;
@@ -168,8 +191,8 @@ impl Reader {
         Ok(bytes)
     }
 
-    fn wrong(&self, reason: &str) -> OnnxError {
-        OnnxError::wire(self.message, format!("{reason} (at byte {} of {})", self.at, self.bytes.len()))
+    fn wrong(&self, reason: &str) -> WireError {
+        WireError::new(self.message, format!("{reason} (at byte {} of {})", self.at, self.bytes.len()))
     }
 }
 

@@ -1,0 +1,84 @@
+//! The files beside a tokenizer's: tokens of the beginning and the end, chat templates.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{fs, path::Path};
+
+use halite_text::{Message, TextFiles};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+/// A folder with a tokenizer and other files.
+fn folder(name: &str, own: &str, files: &[(&str, Json)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    fs::copy(data.join(name), folder.path().join(own)).unwrap();
+    for (file, json) in files {
+        let text = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    folder
+}
+
+const TEMPLATE: &str =
+    "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
+
+#[test]
+fn tokens_and_templates_come_from_the_files_beside() {
+    let config = json!({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "lstrip": false}, "add_bos_token": true, "chat_template": TEMPLATE});
+    let own = folder(
+        "qwen2.json",
+        "tokenizer.json",
+        &[("tokenizer_config.json", config), ("generation_config.json", json!({"eos_token_id": [1, 3]}))],
+    );
+    let files = TextFiles::open(own.path()).unwrap();
+    let find = |text: &str| files.tokenizer.vocabulary().find(text.as_bytes()).unwrap();
+    assert_eq!(files.tokenizer.begin(), Some(find("<s>")));
+    assert_eq!(files.tokenizer.encode("a", false), [find("<s>"), find("a")]);
+    assert!(files.tokenizer.is_end(find("<|im_end|>")) && files.tokenizer.is_end(1));
+    assert!(!files.tokenizer.is_end(find("<|im_start|>")));
+    let prompt = files.template.unwrap().prompt(&[Message::new("user", "hi")]).unwrap();
+    assert_eq!(prompt, "<s><|im_start|>user\nhi<|im_end|>\n");
+    assert_eq!(files.tokenizer.encode(&prompt, true)[..2], [find("<s>"), find("<|im_start|>")]);
+}
+
+#[test]
+fn templates_are_found_in_each_of_their_places() {
+    let several = json!({"chat_template": [{"name": "tools", "template": "tools"}, {"name": "default", "template": "plain"}]});
+    let map = json!({"bos_token": "<s>", "eos_token": "</s>"});
+    let own = folder(
+        "sp-bpe-true.model",
+        "tokenizer.model",
+        &[("tokenizer_config.json", several.clone()), ("special_tokens_map.json", map)],
+    );
+    let files = TextFiles::open(own.path()).unwrap();
+    assert_eq!(files.template.unwrap().prompt(&[]).unwrap(), "plain");
+    let own = folder(
+        "gpt2.json",
+        "tokenizer.json",
+        &[("tokenizer_config.json", several), ("chat_template.jinja", json!("own {{ eos_token }}"))],
+    );
+    assert_eq!(TextFiles::open(own.path()).unwrap().template.unwrap().prompt(&[]).unwrap(), "own ");
+    let own = folder("gpt2.json", "a.json", &[]);
+    assert!(TextFiles::open(&own.path().join("a.json")).unwrap().template.is_none());
+}
+
+#[test]
+fn errors_name_the_file() {
+    let error = |own: &TempDir| TextFiles::open(own.path()).unwrap_err().to_string();
+    assert!(
+        error(&folder("gpt2.json", "other.json", &[]))
+            .contains("has no tokenizer; looked for: tokenizer.json")
+    );
+    let own = folder("gpt2.json", "tokenizer.json", &[("tokenizer_config.json", json!("{"))]);
+    assert!(error(&own).contains("tokenizer_config.json is no JSON"));
+    let own =
+        folder("gpt2.json", "tokenizer.json", &[("tokenizer_config.json", json!({"eos_token": "<none>"}))]);
+    assert!(error(&own).contains("tokenizer_config.json: 'eos_token' is \"<none>\", which is no token"));
+    let own =
+        folder("gpt2.json", "tokenizer.json", &[("generation_config.json", json!({"eos_token_id": 99_999}))]);
+    assert!(error(&own).contains("generation_config.json: 'eos_token_id' is 99999; there are"));
+    let missing = TextFiles::open(Path::new("/nothing/here.json")).unwrap_err().to_string();
+    assert!(missing.starts_with("/nothing/here.json: cannot be opened"), "{missing}");
+    let gguf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
+    assert!(TextFiles::open(&gguf).unwrap().template.is_some());
+}

@@ -278,7 +278,8 @@ fn calls_end_at_deadline_and_cancellation() {
             .expect_err("two thousand million loops take longer")
             .code()
     };
-    let late = CallOptions { deadline: Deadline::after(Duration::from_millis(30)), cancel: None, after: None };
+    let late =
+        CallOptions { deadline: Deadline::after(Duration::from_millis(30)), cancel: None, after: None };
     assert_eq!(code(&late), halite_hal::Code::DeadlineExceeded);
     let cancel = CancelToken::new();
     let options = CallOptions { cancel: Some(cancel.clone()), ..CallOptions::default() };

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use halite_compiler::TokenChoice;
-use halite_text::ChatTemplate;
+use halite_text::{ChatTemplate, TextFiles};
 
 use super::{
     CacheType, Calls, ChooseOn, Decoder, Generator, Inner, Pieces,
@@ -165,7 +165,7 @@ fn of_decoder(
     if options.choose_on == ChooseOn::Device {
         return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");
     }
-    let (tokenizer, template) = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
+    let TextFiles { tokenizer, template } = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
     let session = builder.build()?;
     let decoder = Decoder::of(&session)?;
     let context = options.context_of(decoder::stated_context(&session));

@@ -175,7 +175,12 @@ pub(crate) struct Limits {
 impl Limits {
     pub fn call_options(&self) -> CallOptions {
         let deadline = self.deadline.map_or(Deadline::Never, Deadline::At);
-        CallOptions { deadline, cancel: self.cancel.as_ref().map(|token| token.0.clone()), after: None }
+        CallOptions {
+            deadline,
+            cancel: self.cancel.as_ref().map(|token| token.0.clone()),
+            after: None,
+            held: false,
+        }
     }
 
     /// Fails when the work should end.

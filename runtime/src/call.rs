@@ -21,11 +21,14 @@ pub struct CallOptions {
     /// What the device is to have done before it begins: the fence of an earlier call ([`PendingCall::unready`]) whose results this one
     /// takes, or whose tensors it writes over.
     pub after: Option<Fence>,
+    /// Whether [`Function::start`](crate::Function::start) leaves it to the caller to hand its work to the device
+    /// ([`halite_hal::Device::queue_flush`]), who has more to add to it.
+    pub held: bool,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
-        CallOptions { deadline: Deadline::Never, cancel: None, after: None }
+        CallOptions { deadline: Deadline::Never, cancel: None, after: None, held: false }
     }
 }
 

@@ -81,7 +81,7 @@ impl Function {
     pub fn start(&self, args: &[Value], options: &CallOptions) -> Result<PendingCall> {
         let invocation = options.invocation();
         let started = self.begin(args, options, &invocation).and_then(|call| {
-            let devices = if call.is_done() { &[] } else { self.shared.devices.as_slice() };
+            let devices = if options.held || call.is_done() { &[] } else { self.shared.devices.as_slice() };
             devices.iter().try_for_each(|device| device.queue_flush(halite_hal::QueueAffinity::ANY))?;
             Ok(call)
         });

@@ -104,11 +104,16 @@ fn value(gate: &Fence) -> Value {
 
 /// Limits that a hanging test meets.
 fn soon() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_secs(60)), cancel: None, after: None }
+    CallOptions { deadline: Deadline::after(Duration::from_secs(60)), cancel: None, after: None, held: false }
 }
 
 fn late() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_millis(5)), cancel: None, after: None }
+    CallOptions {
+        deadline: Deadline::after(Duration::from_millis(5)),
+        cancel: None,
+        after: None,
+        held: false,
+    }
 }
 
 #[test]

@@ -31,7 +31,12 @@ fn manifest(folder: &Path) -> Vec<Json> {
 
 /// Limits that a hanging program meets.
 fn limits() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None, after: None }
+    CallOptions {
+        deadline: Deadline::after(Duration::from_secs(120)),
+        cancel: None,
+        after: None,
+        held: false,
+    }
 }
 
 fn text<'a>(json: &'a Json, key: &str) -> &'a str {
@@ -278,8 +283,12 @@ fn calls_end_at_deadline_and_cancellation() {
             .expect_err("two thousand million loops take longer")
             .code()
     };
-    let late =
-        CallOptions { deadline: Deadline::after(Duration::from_millis(30)), cancel: None, after: None };
+    let late = CallOptions {
+        deadline: Deadline::after(Duration::from_millis(30)),
+        cancel: None,
+        after: None,
+        held: false,
+    };
     assert_eq!(code(&late), halite_hal::Code::DeadlineExceeded);
     let cancel = CancelToken::new();
     let options = CallOptions { cancel: Some(cancel.clone()), ..CallOptions::default() };

@@ -42,7 +42,12 @@ fn floats(value: &Value) -> Vec<f32> {
 }
 
 fn limits() -> CallOptions {
-    CallOptions { deadline: Deadline::after(Duration::from_secs(120)), cancel: None, after: None }
+    CallOptions {
+        deadline: Deadline::after(Duration::from_secs(120)),
+        cancel: None,
+        after: None,
+        held: false,
+    }
 }
 
 /// Inputs of a call, all different.

@@ -19,6 +19,8 @@ const SLOW: Duration = Duration::from_millis(50);
 struct Calls<'a> {
     chooser: Chooser<'a>,
     limits: Limits,
+    /// The only row of a call, on the device.
+    row: Tensor,
     under_way: VecDeque<Call>,
     /// How long the last one was waited for.
     waited: Duration,
@@ -36,8 +38,8 @@ impl Calls<'_> {
         let position = (sequence.tokens.len() + self.under_way.len()) as i64;
         let before = sampler.clone();
         let sampling = self.chooser.sampling(sampler)?;
-        let (position, row) = (Tensor::from_slice(&[position], [1])?, Tensor::from_slice(&[0i32], [1])?);
-        let mut inputs = vec![("tokens", token), ("positions", &position), ("rows", &row)];
+        let position = Tensor::from_slice(&[position], [1])?;
+        let mut inputs = vec![("tokens", token), ("positions", &position), ("rows", &self.row)];
         inputs.extend(sampling.as_ref().map(|sampling| (SAMPLING, sampling)));
         let state = sequence.kept()?;
         state.change(self.chooser.function)?;
@@ -90,7 +92,10 @@ impl Sequence {
         told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
         let limits = self.generator.session().begin(options);
-        let mut calls = Calls { chooser, limits, under_way: VecDeque::new(), waited: Duration::ZERO };
+        let row = Tensor::from_slice(&[0i32], [1])?;
+        let row =
+            self.generator.session().device().map_or(Ok(row.clone()), |device| row.to_device(device))?;
+        let mut calls = Calls { chooser, limits, row, under_way: VecDeque::new(), waited: Duration::ZERO };
         let done = self.write_ahead(&mut calls, sampler, most, options, told);
         calls.drop_all(sampler);
         done

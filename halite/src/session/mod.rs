@@ -340,6 +340,8 @@ pub(crate) struct Handed {
     pub kept: bool,
     /// What the device is to have done before the call begins.
     pub after: Option<Fence>,
+    /// Whether whoever calls hands its work to the device ([`Pending::sent`]).
+    pub held: bool,
 }
 
 impl Function {

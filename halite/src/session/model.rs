@@ -252,7 +252,8 @@ impl ModelProgram {
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
         let given = values.iter().filter(|value| !matches!(value, Value::Null));
         let arguments = lowered(given, version.function.info().states(), handed.kept, devices)?;
-        let options = runtime::CallOptions { after: handed.after, ..limits.call_options() };
+        let options =
+            runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
         let call = version.function.start(&arguments, &options).map_err(Error::of_runtime)?;
         self.load_ahead(place, limits);
         Ok(call)

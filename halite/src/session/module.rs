@@ -56,7 +56,8 @@ impl ModuleProgram {
         let function = self.function(place)?;
         limits.check("copying inputs")?;
         let arguments = lowered(values.iter(), function.info().states(), handed.kept, devices)?;
-        let options = runtime::CallOptions { after: handed.after, ..limits.call_options() };
+        let options =
+            runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
         function.start(&arguments, &options).map_err(Error::of_runtime)
     }
 }

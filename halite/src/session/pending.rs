@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use halite_hal::QueueAffinity;
 use halite_runtime as runtime;
 use parking_lot::Mutex;
 
@@ -55,9 +56,14 @@ impl Pending {
         self
     }
 
-    /// The same call, whose results are sent to the host right behind its work: before that of later calls.
+    /// The same call, whose results are sent to the host right behind its work: before that of later calls. All of it is with the device
+    /// then.
     pub(crate) fn sent(self) -> Self {
         *self.sent.lock() = Some(self.send(true));
+        for device in self.session.devices() {
+            // A failure is the failure of the work, which is told by whoever waits for it.
+            let _ = device.hal().queue_flush(QueueAffinity::ANY);
+        }
         self
     }
 

@@ -3,14 +3,14 @@
 use halite_hal::Fence;
 
 use super::State;
-use crate::{Error, ErrorKind, Function, Inputs, Pending, Result, Value, options::Limits};
+use crate::{Error, ErrorKind, Function, Inputs, Pending, Result, Value, options::Limits, session::Handed};
 
 impl State {
     /// Starts a call that the device begins when it is done with the call under way, for which nobody waits here. Results that are no
     /// state are on their way to the host before the next call's work begins.
     pub(crate) fn follow(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
-        let after = self.advance(limits)?;
-        let pending = self.launch_after(after, inputs, limits)?;
+        let handed = Handed { kept: true, after: self.advance(limits)?, held: true };
+        let pending = self.launch_so(handed, inputs, limits)?;
         Ok(pending.unread(self.outputs()).sent())
     }
 

@@ -6,7 +6,6 @@ mod shape;
 
 use std::{fmt, sync::Arc};
 
-use halite_hal::Fence;
 use halite_runtime as runtime;
 
 use crate::{
@@ -165,12 +164,12 @@ impl State {
 
     fn launch(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         self.settle(limits)?;
-        self.launch_after(None, inputs, limits)
+        self.launch_so(Handed { kept: true, ..Handed::default() }, inputs, limits)
     }
 
-    fn launch_after(&mut self, after: Option<Fence>, inputs: Inputs, limits: &Limits) -> Result<Pending> {
+    fn launch_so(&mut self, handed: Handed, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let values = self.values(inputs)?;
-        let pending = self.function.launch(values, Handed { kept: true, after }, limits)?;
+        let pending = self.function.launch(values, handed, limits)?;
         self.under_way = Some(pending.call());
         Ok(pending)
     }

@@ -137,9 +137,8 @@ impl Beside {
         tokenizer.ends.extend(tokenizer.end);
         // Where the file says so, this counts, whatever else the tokenizer writes there.
         if let Some(wanted) = config.get("add_bos_token").some() {
-            tokenizer.before =
-                tokenizer.begin.filter(|_| wanted.flag_or(false).unwrap_or(false)).into_iter().collect();
-            wanted.flag_or(false)?;
+            let wanted = wanted.flag_or(false)?;
+            tokenizer.before = tokenizer.begin.filter(|_| wanted).into_iter().collect();
         }
         if let Some(wanted) = config.get("add_eos_token").some() {
             let wanted = wanted.flag_or(false)?;

@@ -38,6 +38,16 @@ fn tokens(case: &Json, key: &str) -> Option<Vec<u32>> {
 /// Tokens that stand for unknown text in some of the tokenizers.
 const UNKNOWN: &[&str] = &["[UNK]", "<unk>", "<s>", "<|im_end|>"];
 
+/// Where tokens begin to differ, and some of them.
+fn shown(tokenizer: &Tokenizer, found: &[u32], wanted: &[u32]) -> String {
+    let same = wanted.iter().zip(found).take_while(|(one, other)| one == other).count();
+    let show = |all: &[u32]| {
+        let all = all.iter().skip(same.saturating_sub(1)).take(8);
+        all.map(|id| tokenizer.decode(&[*id], true)).collect::<Vec<_>>()
+    };
+    format!("at {same}\n  found  {:?}\n  wanted {:?}", show(found), show(wanted))
+}
+
 /// All differences of a tokenizer's cases.
 fn differences(name: &str, suffix: &str) -> Vec<String> {
     let tokenizer = read(name, suffix);
@@ -60,16 +70,8 @@ fn differences(name: &str, suffix: &str) -> Vec<String> {
         others += usize::from(differs);
         let mut check = |key: &str, found: Vec<u32>| {
             if let Some(wanted) = tokens(case, key).filter(|wanted| *wanted != found) {
-                let same = wanted.iter().zip(&found).take_while(|(one, other)| one == other).count();
-                let show = |all: &[u32]| {
-                    let all = all.iter().skip(same.saturating_sub(1)).take(8);
-                    all.map(|id| tokenizer.decode(&[*id], true)).collect::<Vec<_>>()
-                };
-                all.push(format!(
-                    "{name} {key} {text:?} at {same}\n  found  {:?}\n  wanted {:?}",
-                    show(&found),
-                    show(&wanted)
-                ));
+                let shown = shown(&tokenizer, &found, &wanted);
+                all.push(format!("{name} {key} {text:?} {shown}"));
             }
         };
         check("control", tokenizer.encode_bare(text, true));

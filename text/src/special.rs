@@ -61,6 +61,11 @@ impl Specials {
         Ok(Specials { all, search: Some(search), everybody })
     }
 
+    /// These tokens and more.
+    pub fn with(self, more: Vec<Special>) -> Result<Specials, TextError> {
+        Specials::new(self.all.into_iter().chain(more).collect())
+    }
+
     /// Control tokens, and others that are never split, of a vocabulary.
     pub fn of(vocabulary: &Vocabulary) -> Vec<Special> {
         let special = |(id, token): (u32, &crate::vocabulary::Token)| {

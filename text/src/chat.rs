@@ -1,4 +1,4 @@
-//! Chat templates: conversations to prompts, by the template in a GGUF file's metadata (Jinja2, as transformers renders it).
+//! Chat templates: conversations to prompts, by the template in a GGUF file's metadata or beside a tokenizer (Jinja2, as transformers renders it).
 
 use halite_formats::gguf::Gguf;
 use minijinja::{Environment, Error, ErrorKind, context};
@@ -86,6 +86,9 @@ impl ChatTemplate {
             add_generation_prompt => true,
             bos_token => self.begin,
             eos_token => self.end,
+            // Templates ask whether they are none, which is not the same as not being defined.
+            tools => (),
+            documents => (),
         };
         template.render(values).map_err(failed)
     }
@@ -107,6 +110,13 @@ mod tests {
         assert_eq!(made.replace('\n', ""), "<s><user>hi<assistant>ho<assistant>");
         let refused = template.prompt(&[Message::new("tool", "x")]).unwrap_err().to_string();
         assert!(refused.contains("no tools"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_not_given_is_none() {
+        let source =
+            "{% if tools is none and documents is none %}none{% else %}{{ tools | length }}{% endif %}";
+        assert_eq!(ChatTemplate::new(source, "", "").unwrap().prompt(&[]).unwrap(), "none");
     }
 
     #[test]

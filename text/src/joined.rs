@@ -11,6 +11,9 @@ pub(crate) struct Part {
     pub id: Option<u32>,
 }
 
+/// A pair that may be joined: its place, its first part, where the second begins and ends, and what both become.
+type Offer<K> = (K, Reverse<usize>, usize, usize, Option<u32>);
+
 /// A text's parts, after neighbours were joined for as long as `order` gives a pair a place and says what it becomes. Of all
 /// pairs that with the largest place goes first; of equal ones the first. Takes n log n steps for n parts.
 pub(crate) fn joined<K: Ord + Copy>(
@@ -22,7 +25,7 @@ pub(crate) fn joined<K: Ord + Copy>(
     // A list that is linked in both directions.
     let mut next: Vec<usize> = (1..=count).collect();
     let mut previous: Vec<Option<usize>> = (0..count).map(|i| i.checked_sub(1)).collect();
-    let mut heap: BinaryHeap<(K, Reverse<usize>, usize, usize, Option<u32>)> = BinaryHeap::new();
+    let mut heap = BinaryHeap::<Offer<K>>::new();
     let mut offer = |heap: &mut BinaryHeap<_>, parts: &[Part], next: &[usize], left: usize| {
         if let Some(right) = parts.get(next[left])
             && let Some((key, id)) = order(parts[left], *right)

@@ -7,7 +7,7 @@ use crate::{
     TextError,
     joined::{Part, joined},
     missing::Missing,
-    vocabulary::Vocabulary,
+    vocabulary::{TokenKind, Vocabulary},
 };
 
 /// Pairs that are joined, the place of each in the order, and what they become.
@@ -75,6 +75,9 @@ impl Merges {
         let both = self.both(left, right);
         let pair = (self.symbol(left, vocabulary), self.symbol(right, vocabulary));
         let both = self.symbol(&both, vocabulary);
+        if vocabulary.kind(both) == Some(TokenKind::Control) {
+            return;
+        }
         self.pairs.entry(pair).or_insert((rank, both));
     }
 
@@ -94,6 +97,10 @@ impl Merges {
             })
         };
         let both = token(&self.both(left, right))?;
+        // Nobody writes a control token by its letters.
+        if vocabulary.kind(both) == Some(TokenKind::Control) {
+            return Ok(());
+        }
         self.pairs.insert((token(left)?, token(right)?), (rank, both));
         Ok(())
     }

@@ -101,15 +101,9 @@ impl Normalize {
 }
 
 /// Marks without a width.
-static NON_SPACING: LazyLock<Pattern> = LazyLock::new(|| class(r"\p{Mn}"));
+static NON_SPACING: LazyLock<Pattern> = LazyLock::new(|| Pattern::class(r"\p{Mn}"));
 /// Characters that nobody sees. What Unicode has no character for is none of them.
-static OTHERS: LazyLock<Pattern> = LazyLock::new(|| class(r"[\p{Cc}\p{Cf}\p{Co}]"));
-
-/// The pattern of a class of characters.
-fn class(text: &str) -> Pattern {
-    // A name that `regex` knows is a pattern.
-    Pattern::regex(text, "a class of characters").expect("the class is known")
-}
+static OTHERS: LazyLock<Pattern> = LazyLock::new(|| Pattern::class(r"[\p{Cc}\p{Cf}\p{Co}]"));
 
 /// The text with something in the place of all matches; `None` where there is none.
 pub(crate) fn replace(text: &str, pattern: &Pattern, with: &str) -> Option<String> {
@@ -148,7 +142,7 @@ fn clean(text: &str) -> String {
         '\t' | '\n' | '\r' => true,
         '\0' | char::REPLACEMENT_CHARACTER => false,
         c if c.is_ascii() => !c.is_control(),
-        c => OTHERS.matches(c.encode_utf8(&mut [0; 4])).next().is_none(),
+        c => !OTHERS.has(c),
     };
     text.chars().filter(kept).map(|c| if c.is_whitespace() { ' ' } else { c }).collect()
 }

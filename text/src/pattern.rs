@@ -48,6 +48,16 @@ impl Pattern {
         Ok(Pattern { regex, ahead, shortest: 0 })
     }
 
+    /// A class of characters that this program knows.
+    pub fn class(text: &str) -> Pattern {
+        Pattern::regex(text, "a class of characters").expect("it is a pattern of ours, which the tests use")
+    }
+
+    /// Whether it matches a character.
+    pub fn has(&self, c: char) -> bool {
+        self.regex.is_match(c.encode_utf8(&mut [0; 4]))
+    }
+
     /// The first match that begins at a place or behind it.
     fn find_at(&self, text: &str, from: usize) -> Option<(usize, usize)> {
         if self.ahead.is_empty() {

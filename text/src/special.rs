@@ -1,9 +1,12 @@
 //! Tokens that are found in a text before it is split: control tokens and those that are never split.
 
+use std::sync::LazyLock;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::{
     TextError,
+    pattern::Pattern,
     vocabulary::{TokenKind, Vocabulary},
 };
 
@@ -58,6 +61,11 @@ impl Specials {
         Ok(Specials { all, search: Some(search), everybody })
     }
 
+    /// These tokens and more.
+    pub fn with(self, more: Vec<Special>) -> Result<Specials, TextError> {
+        Specials::new(self.all.into_iter().chain(more).collect())
+    }
+
     /// Control tokens, and others that are never split, of a vocabulary.
     pub fn of(vocabulary: &Vocabulary) -> Vec<Special> {
         let special = |(id, token): (u32, &crate::vocabulary::Token)| {
@@ -106,16 +114,15 @@ impl Specials {
     }
 }
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
+/// What words are made of, marks and joints included.
+static WORD: LazyLock<Pattern> = LazyLock::new(|| Pattern::class(r"\w"));
 
 fn ends_in_word(text: &str) -> bool {
-    text.chars().next_back().is_some_and(is_word)
+    text.chars().next_back().is_some_and(|c| WORD.has(c))
 }
 
 fn begins_in_word(text: &str) -> bool {
-    text.chars().next().is_some_and(is_word)
+    text.chars().next().is_some_and(|c| WORD.has(c))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::{
     normalize::Normalize,
     special::{Part, Special, Specials},
     split::{Split, Word},
-    vocabulary::{TokenKind, Vocabulary},
+    vocabulary::{Token, TokenKind, Vocabulary},
 };
 
 /// Steps of a kind that a file may list.
@@ -65,6 +65,17 @@ impl Tokenizer {
     pub(crate) fn search(&mut self, specials: Vec<Special>, later: Vec<Special>) -> Result<(), TextError> {
         self.specials = Specials::new(specials)?;
         self.later = Specials::new(later)?;
+        Ok(())
+    }
+
+    /// Adds tokens that are searched for in texts as they are.
+    pub(crate) fn add(&mut self, specials: Vec<Special>, place: &str) -> Result<(), TextError> {
+        for Special { text, id, everybody, .. } in &specials {
+            let kind = if *everybody { TokenKind::UserDefined } else { TokenKind::Control };
+            self.vocabulary.add(*id, Token { kind, ..Token::new(text.as_bytes()) }, place)?;
+        }
+        self.specials = std::mem::take(&mut self.specials).with(specials)?;
+        self.ends.extend(self.vocabulary.ends());
         Ok(())
     }
 

@@ -114,6 +114,25 @@ impl Vocabulary {
         Ok(Vocabulary::new(tokens))
     }
 
+    /// Adds a token at a number that nobody has.
+    pub(crate) fn add(&mut self, id: u32, token: Token, place: &str) -> Result<(), TextError> {
+        let at = id as usize;
+        if at > self.tokens.len().saturating_add(1 << 16) {
+            let problem = format!("has a token with the number {id}, where there are {}", self.tokens.len());
+            return Err(TextError::file(place, problem));
+        }
+        if at >= self.tokens.len() {
+            let unused = Token { kind: TokenKind::Unused, ..Token::new(b"") };
+            self.tokens.resize(at + 1, unused);
+        }
+        self.longest = self.longest.max(token.text.len());
+        self.by_text.insert(token.text.clone(), id);
+        if let Some(place) = self.tokens.get_mut(at) {
+            *place = token;
+        }
+        Ok(())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.tokens.len()

@@ -63,6 +63,34 @@ fn templates_are_found_in_each_of_their_places() {
 }
 
 #[test]
+fn tokens_that_only_the_configuration_knows_are_added() {
+    let added = json!({"900": {"content": "<|end|>", "special": true, "rstrip": true}, "901": {"content": "<tool>"}, "1": {"content": "<s>"}});
+    let config = json!({"added_tokens_decoder": added, "eos_token": "<|end|>"});
+    let own = folder("sp-bpe-true.model", "tokenizer.model", &[("tokenizer_config.json", config)]);
+    let tokenizer = TextFiles::open(own.path()).unwrap().tokenizer;
+    assert!(tokenizer.is_end(900) && !tokenizer.is_end(901));
+    let tokens = tokenizer.encode_bare("a<tool>b<|end|>  ", true);
+    assert_eq!((tokens.contains(&901), tokens.last()), (true, Some(&900)));
+    assert!(!tokenizer.encode_bare("<|end|>", false).contains(&900));
+    assert_eq!(tokenizer.decode(&tokens, true), "a<tool> b<|end|>");
+    for (added, wanted) in [
+        (
+            json!({"1": {"content": "<pad>"}}),
+            "'added_tokens_decoder.1' is \"<pad>\"; the tokenizer's file has \"<s>\"",
+        ),
+        (json!({"4000000000": {"content": "x"}}), "has a token with the number 4000000000"),
+    ] {
+        let own = folder(
+            "sp-bpe-true.model",
+            "tokenizer.model",
+            &[("tokenizer_config.json", json!({"added_tokens_decoder": added}))],
+        );
+        let error = TextFiles::open(own.path()).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
 fn errors_name_the_file() {
     let error = |own: &TempDir| TextFiles::open(own.path()).unwrap_err().to_string();
     assert!(

@@ -35,38 +35,50 @@ fn tokens(case: &Json, key: &str) -> Option<Vec<u32>> {
     Some(all.iter().map(|token| u32::try_from(token.as_u64().unwrap()).unwrap()).collect())
 }
 
-/// All differences of a tokenizer's cases, and how many texts there were.
-fn differences(name: &str, suffix: &str) -> (usize, Vec<String>) {
+/// Tokens that stand for unknown text in some of the tokenizers.
+const UNKNOWN: &[&str] = &["[UNK]", "<unk>", "<s>", "<|im_end|>"];
+
+/// Where tokens begin to differ, and some of them.
+fn shown(tokenizer: &Tokenizer, found: &[u32], wanted: &[u32]) -> String {
+    let same = wanted.iter().zip(found).take_while(|(one, other)| one == other).count();
+    let show = |all: &[u32]| {
+        let all = all.iter().skip(same.saturating_sub(1)).take(8);
+        all.map(|id| tokenizer.decode(&[*id], true)).collect::<Vec<_>>()
+    };
+    format!("at {same}\n  found  {:?}\n  wanted {:?}", show(found), show(wanted))
+}
+
+/// All differences of a tokenizer's cases.
+fn differences(name: &str, suffix: &str) -> Vec<String> {
     let tokenizer = read(name, suffix);
     let cases: Json =
         serde_json::from_slice(&fs::read(folder().join(format!("{name}.cases.json"))).unwrap()).unwrap();
-    let mut all = Vec::new();
+    let (mut all, mut others) = (Vec::new(), 0);
     for case in cases.as_array().unwrap() {
         let text = case["text"].as_str().unwrap();
         let plain = tokenizer.encode_bare(text, false);
-        let control = |id: &&u32| tokenizer.vocabulary().kind(**id) == Some(TokenKind::Control);
-        // What stands for unknown text may be a control token; what texts name may not.
-        let named = plain.iter().filter(control).map(|id| tokenizer.decode(&[*id], true));
-        for own in named.filter(|own| !["[UNK]", "<unk>", "<s>", "<|im_end|>"].contains(&own.as_str())) {
-            all.push(format!("{name} {text:?} becomes the control token {own}"));
+        // What stands for unknown text may be a control token; what texts name may not. In the library, some names may.
+        let is_named = |id: &u32| {
+            tokenizer.vocabulary().kind(*id) == Some(TokenKind::Control)
+                && !UNKNOWN.contains(&tokenizer.decode(&[*id], true).as_str())
+        };
+        if plain.iter().any(is_named) {
+            all.push(format!("{name} {text:?} becomes a control token"));
         }
+        let names_unknown = ["t5", "xlmr"].contains(&name) && text.contains("<unk>");
+        let differs = names_unknown || tokens(case, "plain").is_some_and(|all| all.iter().any(is_named));
+        others += usize::from(differs);
         let mut check = |key: &str, found: Vec<u32>| {
             if let Some(wanted) = tokens(case, key).filter(|wanted| *wanted != found) {
-                let same = wanted.iter().zip(&found).take_while(|(one, other)| one == other).count();
-                let show = |all: &[u32]| {
-                    let all = all.iter().skip(same.saturating_sub(1)).take(8);
-                    all.map(|id| tokenizer.decode(&[*id], true)).collect::<Vec<_>>()
-                };
-                all.push(format!(
-                    "{name} {key} {text:?} at {same}\n  found  {:?}\n  wanted {:?}",
-                    show(&found),
-                    show(&wanted)
-                ));
+                let shown = shown(&tokenizer, &found, &wanted);
+                all.push(format!("{name} {key} {text:?} {shown}"));
             }
         };
-        check("plain", plain);
         check("control", tokenizer.encode_bare(text, true));
-        check("whole", tokenizer.encode(text, false));
+        if !differs {
+            check("plain", plain);
+            check("whole", tokenizer.encode(text, false));
+        }
         let ids = tokens(case, "control").or_else(|| tokens(case, "plain")).unwrap();
         for (key, with_control) in [("decoded", true), ("seen", false)] {
             let found = tokenizer.decode(&ids, with_control);
@@ -75,7 +87,10 @@ fn differences(name: &str, suffix: &str) -> (usize, Vec<String>) {
             }
         }
     }
-    (cases.as_array().unwrap().len(), all)
+    let texts = cases.as_array().unwrap().len();
+    println!("{name}: {texts} texts, {} differences, {others} where names become control tokens", all.len());
+    assert!(others * 8 <= texts, "{name}: of {others} of {texts} texts names become control tokens");
+    all
 }
 
 #[test]
@@ -88,8 +103,7 @@ fn texts_become_the_tokens_of_the_libraries_and_back() {
         let suffix = [".json", ".model", ".tiktoken"]
             .into_iter()
             .find(|suffix| folder().join(format!("{name}{suffix}")).is_file());
-        let (texts, own) = differences(name, suffix.unwrap());
-        println!("{name}: {texts} texts, {} differences", own.len());
+        let own = differences(name, suffix.unwrap());
         own.iter().take(4).for_each(|own| println!("{own}"));
         names += 1;
         wrong.extend(own);

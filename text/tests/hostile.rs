@@ -121,9 +121,15 @@ fn files_cannot_ask_for_memory_or_depth() {
 
 #[test]
 fn long_words_take_no_quadratic_time() {
-    for name in
-        ["llama2.json", "gpt2.json", "bert.json", "t5.json", "sp-bpe-true.model", "sp-unigram-true.model"]
-    {
+    for name in [
+        "llama2.json",
+        "llama3.json",
+        "gpt2.json",
+        "bert.json",
+        "t5.json",
+        "sp-bpe-true.model",
+        "sp-unigram-true.model",
+    ] {
         let tokenizer = Tokenizer::from_file_bytes(&file(name).into()).unwrap();
         for text in ["a".repeat(200_000), " ".repeat(200_000), "ab1".repeat(70_000), "\n".repeat(200_000)] {
             let begin = Instant::now();

@@ -54,6 +54,7 @@ fn seed(target: &str) -> Result<()> {
         repo("formats/tests/data"),
         repo("drivers/local/tests/data"),
         repo("compiler/tests/data"),
+        repo("text/tests/data"),
         root().join("../shared/corpus/vmfb/small"),
         root().join("../shared/corpus/pte"),
     ];
@@ -62,7 +63,9 @@ fn seed(target: &str) -> Result<()> {
             file.extension().and_then(|e| e.to_str()),
             Some("vmfb" | "onnx" | "pte" | "vgf" | "tosa" | "spv" | "irpa" | "gguf" | "safetensors")
         );
-        if wanted && fs::metadata(&file)?.len() <= 65536 {
+        // Other targets read no such texts.
+        let is_tokenizer = target == "tokenizer" && file.starts_with(repo("text/tests/data"));
+        if (wanted || is_tokenizer) && fs::metadata(&file)?.len() <= 65536 {
             fs::copy(&file, folder.join(format!("seed-{n}")))?;
         }
     }

@@ -11,15 +11,14 @@ use halite_formats::gguf::{Gguf, is_gguf};
 use serde_json::Value;
 
 use super::json::at::At;
-use crate::{ChatTemplate, TextError, Tokenizer};
+use crate::{ChatTemplate, TextError, Tokenizer, special::Special};
 
 /// Bytes of a tokenizer's file; the largest that are published have some 35 MB.
 const LARGEST: u64 = 256 << 20;
 /// Bytes of the others.
 const LARGEST_OTHER: u64 = 16 << 20;
 /// Names of tokenizers' files, the best first.
-const NAMES: &[&str] =
-    &["tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model"];
+const NAMES: &[&str] = &["tokenizer.json", "tokenizer.model", "spiece.model", "spm.model"];
 
 /// A tokenizer with the chat template of its model.
 #[derive(Debug)]
@@ -137,9 +136,8 @@ impl Beside {
         tokenizer.ends.extend(tokenizer.end);
         // Where the file says so, this counts, whatever else the tokenizer writes there.
         if let Some(wanted) = config.get("add_bos_token").some() {
-            tokenizer.before =
-                tokenizer.begin.filter(|_| wanted.flag_or(false).unwrap_or(false)).into_iter().collect();
-            wanted.flag_or(false)?;
+            let wanted = wanted.flag_or(false)?;
+            tokenizer.before = tokenizer.begin.filter(|_| wanted).into_iter().collect();
         }
         if let Some(wanted) = config.get("add_eos_token").some() {
             let wanted = wanted.flag_or(false)?;
@@ -150,21 +148,29 @@ impl Beside {
         Ok(TextFiles { tokenizer, template })
     }
 
-    /// Control tokens that only the configuration knows, beside files that have none themselves.
+    /// Tokens that only the configuration knows, beside files of SentencePiece and tiktoken.
     fn added(&self, config: &At<'_>, tokenizer: &mut Tokenizer) -> Result<(), TextError> {
         let Some(list) = config.get("added_tokens_decoder").some() else { return Ok(()) };
-        for (number, _) in list.object()? {
+        let mut added = Vec::new();
+        for number in list.object()?.keys() {
             let own = list.get(number);
-            let text = own.get("content").text()?;
             let id: u32 = number.parse().map_err(|_| own.wrong("is no token's number"))?;
-            let is_known = tokenizer.vocabulary.text(id).is_some_and(|known| known == text);
-            if !is_known {
-                return Err(own.unsupported(&format!(
-                    "is {text:?}, which the tokenizer's file does not have at this number; take a tokenizer.json that has it"
-                )));
+            let special = special(&own, id)?;
+            match tokenizer.vocabulary.text(id).filter(|known| !known.is_empty()) {
+                None => added.push(special),
+                Some(known) if known == special.text => {}
+                // Some models have other numbers than their files of SentencePiece, by a rule that only programs know.
+                Some(known) => {
+                    let problem =
+                        format!("is {:?}; the tokenizer's file has {known:?} at this number", special.text);
+                    return Err(own.unsupported(&problem));
+                }
             }
         }
-        Ok(())
+        match added.is_empty() {
+            true => Ok(()),
+            false => tokenizer.add(added, &list.place),
+        }
     }
 
     /// The tokens of the end that generation stops at.
@@ -212,4 +218,16 @@ fn token_text<'a>(at: &At<'a>) -> Result<Option<&'a str>, TextError> {
         Value::Object(_) => at.get("content").text().map(Some),
         _ => at.text().map(Some),
     }
+}
+
+/// A token with its settings.
+fn special(at: &At<'_>, id: u32) -> Result<Special, TextError> {
+    Ok(Special {
+        text: at.get("content").text()?.to_owned(),
+        id,
+        everybody: !at.get("special").flag_or(false)?,
+        strips_before: at.get("lstrip").flag_or(false)?,
+        strips_behind: at.get("rstrip").flag_or(false)?,
+        single_word: at.get("single_word").flag_or(false)?,
+    })
 }

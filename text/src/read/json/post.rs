@@ -1,5 +1,7 @@
 //! The post-processor of a `tokenizer.json`: what is written before and behind texts.
 
+use serde_json::Value;
+
 use crate::{TextError, vocabulary::Vocabulary};
 
 use super::at::At;
@@ -44,7 +46,7 @@ pub(super) fn read(at: &At<'_>, vocabulary: &Vocabulary) -> Result<Template, Tex
 fn one(at: &At<'_>, vocabulary: &Vocabulary) -> Result<Template, TextError> {
     let pair = |key: &str| {
         let own = at.get(key);
-        let id = own.values()?.get(1).and_then(|id| id.as_u64()).and_then(|id| u32::try_from(id).ok());
+        let id = own.values()?.get(1).and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
         known(&own, id, vocabulary)
     };
     match at.kind()? {

@@ -9,9 +9,8 @@ use crate::plan::{
     schedule::Memory,
 };
 
-/// Runs of a loop that are handed to the device without waiting, where their number is known. Each may be some hundred operations, and a
-/// call that is stopped waits for what was handed over. Each may be some hundred operations, and a
-/// call that is stopped waits for what was handed over.
+/// Runs of a loop that are handed to the driver without waiting, where their number is known. Each may be some hundred operations, and what
+/// was handed over takes memory. How much of it the device has at a time is the driver's affair.
 const MOST_AHEAD: i64 = 32;
 
 impl Call<'_> {

@@ -213,8 +213,9 @@ pub(crate) struct PreparedCommands {
     owned: Vec<Keeper>,
     /// Memory of the buffers that commands name.
     bound: Vec<Arc<Allocation>>,
-    /// Its dispatches, in order.
+    /// Its dispatches and transfers, in order.
     weights: Vec<Weight>,
+    dispatches: u32,
     /// Where it is cut, once that was decided.
     cut: Option<Cut>,
     /// Commands that are measured, and their steps.
@@ -301,7 +302,7 @@ impl PreparedCommands {
 
     /// Dispatches in it.
     pub fn dispatches(&self) -> u32 {
-        self.weights.len() as u32
+        self.dispatches
     }
 
     /// Decides where it is cut; the number of its parts. What is measured command by command stays whole.

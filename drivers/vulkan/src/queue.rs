@@ -8,6 +8,7 @@ mod held;
 mod pace;
 mod recorder;
 mod retire;
+mod seen;
 mod timeline;
 mod unfinished;
 mod watch;
@@ -94,8 +95,8 @@ struct State {
     in_flight: VecDeque<Batch>,
     /// Closed batches that wait until the device has less to do.
     held: VecDeque<Batch>,
-    /// When the last batch that finished was seen to; times of what follows count from there.
-    seen: Option<Instant>,
+    /// What finished and was not learnt from yet.
+    finished: seen::Finished,
     idle: Vec<Recorder>,
     /// The last batches that could not be submitted, and why.
     failed: VecDeque<(u64, Status)>,
@@ -127,7 +128,7 @@ impl Queue {
             open: Batch::new(1),
             in_flight: VecDeque::new(),
             held: VecDeque::new(),
-            seen: None,
+            finished: seen::Finished::default(),
             idle: Vec::new(),
             failed: VecDeque::new(),
             dead: None,
@@ -209,7 +210,7 @@ impl Queue {
             state.open.waits.extend(others().map(|p| (core.queues[p.queue].timeline.clone(), p.value)));
             self.promise(core, &mut state.open, signal, &mut after);
             let full = state.open.operations >= BATCH_OPERATIONS || state.open.dispatches >= BATCH_DISPATCHES;
-            let full = full || part_of.is_some() || self.pace.is_full(state.open.estimate());
+            let full = full || part_of.is_some() || self.pace.is_full(state.open.load());
             if full || after.watch.is_some() {
                 self.submit_open(&mut state, &mut after);
             }
@@ -294,6 +295,7 @@ impl Queue {
         match self.submit(&mut batch) {
             Ok(()) => {
                 batch.submitted = Some(Instant::now());
+                batch.alone = state.in_flight.is_empty();
                 state.in_flight.push_back(batch);
             }
             Err(status) => {

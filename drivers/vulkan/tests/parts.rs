@@ -11,8 +11,8 @@ use std::sync::Arc;
 use common::*;
 use halite_hal::{
     Binding, BindingTable, Buffer, BufferParams, Code, Command, CommandBuffer, CommandBufferMode,
-    CommandCategory, CommandList, CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, Fence,
-    QueueAffinity, QueueOp, Status,
+    CommandCategory, CommandList, CommandTarget, Device, DeviceKind, DispatchCounts, DispatchFlags,
+    Executable, Fence, QueueAffinity, QueueOp, Status,
 };
 use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
 
@@ -21,8 +21,17 @@ const GROUPS: u32 = 65535;
 const DISPATCHES: usize = 12;
 
 fn dispatch(executable: &Arc<dyn Executable>, data: &Arc<dyn Buffer>, groups: u32) -> Command {
-    let whole =
-        || Binding { target: CommandTarget::Direct(data.clone()), offset: 0, length: data.byte_length() };
+    dispatch_at(executable, data, groups, (0, data.byte_length()))
+}
+
+/// On a range of the data: offset and length.
+fn dispatch_at(
+    executable: &Arc<dyn Executable>,
+    data: &Arc<dyn Buffer>,
+    groups: u32,
+    (offset, length): (u64, u64),
+) -> Command {
+    let whole = || Binding { target: CommandTarget::Direct(data.clone()), offset, length };
     Command::Dispatch {
         executable: executable.clone(),
         function: 0,
@@ -42,6 +51,14 @@ fn recording(
 ) -> Arc<dyn CommandBuffer> {
     let executable = test_executable(device);
     let commands = (0..count).flat_map(|_| [dispatch(&executable, data, groups), Command::Barrier]).collect();
+    record(device, mode, commands)
+}
+
+fn record(
+    device: &Arc<dyn Device>,
+    mode: CommandBufferMode,
+    commands: Vec<Command>,
+) -> Arc<dyn CommandBuffer> {
     let categories = CommandCategory::all();
     let list = CommandList { mode, categories, affinity: QueueAffinity::ANY, binding_capacity: 0, commands };
     device.create_command_buffer(list).unwrap()
@@ -172,6 +189,48 @@ fn a_loss_ends_held_work_too() {
         assert_eq!(failure.code(), Code::DataLoss, "{failure}");
         drop((device, data, done));
         shim.clear();
+        assert_eq!(shim.live(), 0);
+    });
+}
+
+/// What a device has begun cannot be taken back: what it was given while nothing was known of its time counts, not what it was thought to
+/// take. A loop hands over its runs without waiting; on SwiftShader hundreds of them took seconds when the call was stopped.
+#[test]
+fn few_dispatches_that_nothing_is_known_of_are_with_the_device_at_a_time() {
+    const RUNS: u64 = 400;
+    const APART: u64 = 256;
+    on_shim(|shim, info| {
+        let device = shim.open(info, &[]).unwrap();
+        let data = words_buffer(&device, &[1; (RUNS * APART / 4) as usize]);
+        let executable = test_executable(&device);
+        let mode = CommandBufferMode::empty();
+        let runs: Vec<_> = (0..RUNS)
+            .map(|n| record(&device, mode, vec![dispatch_at(&executable, &data, 1, (n * APART, APART))]))
+            .collect();
+        shim.stall(true);
+        // Each is submitted as a loop does it: nobody waits in between.
+        let done: Vec<_> = runs.iter().map(|run| submit(&device, execute(run))).collect();
+        done.iter().for_each(|done| done.abandon(&Status::new(Code::Cancelled, "stopped by the test")));
+        shim.stall(false);
+        let ended: Vec<_> = done.iter().map(|done| done.wait(seconds(60)).is_ok()).collect();
+        let begun = ended.iter().filter(|ended| **ended).count();
+        let most = if info.kind == DeviceKind::Cpu { 16 } else { 256 };
+        assert!((1..=most).contains(&begun), "the device was given {begun} runs");
+        // These were done, and none behind them.
+        let words = read_words(&data);
+        for (words, ended) in words.chunks(APART as usize / 4).zip(&ended) {
+            assert_eq!(words[0], if *ended { 66 } else { 1 });
+        }
+        // What was left out can be run, and all of it.
+        drop(done);
+        let again: Vec<_> = runs.iter().map(|run| submit(&device, execute(run))).collect();
+        again.iter().for_each(|done| done.wait(seconds(60)).unwrap());
+        let words = read_words(&data);
+        assert!(
+            words.chunks(APART as usize / 4).skip(most).all(|words| words[0] == 66),
+            "all others ran once"
+        );
+        drop((runs, again, data, executable, device));
         assert_eq!(shim.live(), 0);
     });
 }

@@ -34,9 +34,12 @@ pub struct Pending {
     given: usize,
     /// Places of results that nobody reads: they stay on the device.
     unread: Vec<usize>,
-    /// What is on its way to the host before somebody waits.
-    sent: Mutex<Option<Vec<Option<Copy>>>>,
+    /// What was sent to the host so far: waits that end early leave it to those that follow.
+    sent: Mutex<Option<Sent>>,
 }
+
+/// Results on their way to the host, one for each that callers get.
+type Sent = (Arc<Given>, Vec<Option<Copy>>);
 
 impl Pending {
     pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
@@ -120,10 +123,12 @@ impl Pending {
     }
 
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
-        let sent = self.sent.lock().take().unwrap_or_else(|| self.send(false));
-        let call = Given::new(self.session.habit(), sent.iter().any(Option::is_some));
-        let mut sent = sent.into_iter();
+        self.sent.lock().get_or_insert_with(|| self.send(false));
         let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
+        // Who waits for them once more reads them from the device.
+        let (call, sent) =
+            self.sent.lock().take().unwrap_or_else(|| (Given::new(self.session.habit(), false), Vec::new()));
+        let mut sent = sent.into_iter();
         let lift = |value| {
             let copy = sent.next().flatten();
             Ok(match Value::lift(value, self.session.devices())? {
@@ -141,10 +146,15 @@ impl Pending {
 
     /// Sends the results that callers get to the host, where they are `read` or callers of this session read them: one for each, as far as
     /// they were sent.
-    fn send(&self, read: bool) -> Vec<Option<Copy>> {
-        if !read && !self.session.habit().is_reading() || self.call.is_done() {
-            return Vec::new();
-        }
+    fn send(&self, read: bool) -> Sent {
+        let copies = match (read || self.session.habit().is_reading()) && !self.call.is_done() {
+            true => self.copies(),
+            false => Vec::new(),
+        };
+        (Given::new(self.session.habit(), copies.iter().any(Option::is_some)), copies)
+    }
+
+    fn copies(&self) -> Vec<Option<Copy>> {
         let Some((ready, results)) = self.call.unready() else { return Vec::new() };
         let place = |(place, value)| match value {
             runtime::Value::View(view) if !self.unread.contains(&place) => {
@@ -162,5 +172,52 @@ impl Pending {
 impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("is_done", &self.is_done()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "compiler", feature = "vulkan"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+    use super::*;
+    use crate::{Cache, Device, Tensor};
+
+    /// A program that asks now and then whether the results are there wants them as much as one that waits: what was sent to the host for
+    /// the first question is there for the last.
+    #[test]
+    fn waits_that_end_early_leave_what_was_sent_to_later_ones() {
+        let Ok(device) = Device::open("vulkan?memory=staged") else {
+            println!("SKIPPED: no Vulkan device");
+            return;
+        };
+        let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/../demo/digits/digits.onnx");
+        let session = Session::builder().device(&device).cache(Cache::off()).model(digits).build().unwrap();
+        let picture = Tensor::from_slice(&[0.5f32; 256], [1, 1, 16, 16]).unwrap();
+        let read = |out: &Outputs| out["probabilities"].to_vec::<f32>().unwrap();
+        let wanted = read(&session.run([("picture", &picture)]).unwrap());
+        assert!(session.habit().is_reading());
+        let early = (0..200).any(|_| {
+            // The device is busy with the others when the last is asked for.
+            let calls: Vec<_> = (0..30).map(|_| session.start([("picture", &picture)]).unwrap()).collect();
+            let last = calls.last().unwrap();
+            let early = last.wait_timeout(Duration::ZERO).unwrap().is_none();
+            let sent = |call: &Pending| {
+                call.sent.lock().as_ref().map(|(given, sent)| (Arc::as_ptr(given), sent.len()))
+            };
+            let first = sent(last);
+            if early {
+                assert!(session.habit().is_reading(), "nobody is done with these results");
+                assert!(last.wait_timeout(Duration::ZERO).unwrap().is_some() || sent(last) == first);
+            }
+            let out = last.wait_with(&RunOptions::new()).unwrap();
+            assert_eq!(read(&out), wanted);
+            // Every wait gives the same.
+            assert_eq!(read(&last.wait_with(&RunOptions::new()).unwrap()), wanted);
+            calls
+                .iter()
+                .for_each(|call| assert_eq!(read(&call.wait_with(&RunOptions::new()).unwrap()), wanted));
+            early
+        });
+        assert!(early, "the device was never busy");
     }
 }

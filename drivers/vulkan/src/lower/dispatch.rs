@@ -62,6 +62,7 @@ impl PreparedCommands {
             DispatchCounts::Indirect(_) => None,
         };
         self.weights.push(Weight::new(self.steps.len(), kernel.id, groups, call.constants));
+        self.dispatches += 1;
         self.steps.push(Step::Dispatch {
             pipeline,
             layout,

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use halite_hal::{Result, status};
 
 use super::{MemoryRange, PreparedCommands, Step};
-use crate::{device::Core, queue::Keeper};
+use crate::{
+    device::Core,
+    queue::{Keeper, Weight},
+};
 
 /// Most bytes of one `vkCmdUpdateBuffer`.
 const LARGEST_UPDATE: usize = 65536;
@@ -56,7 +59,7 @@ impl PreparedCommands {
         let parts = if split { [range.start..boundary, boundary..range.end] } else { [0..0, range] };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let (offset, length) = (part.start, part.end - part.start);
-            self.steps.push(Step::Fill { buffer: target.buffer(), offset, length, word });
+            self.transfer(length, Step::Fill { buffer: target.buffer(), offset, length, word });
         }
     }
 
@@ -84,7 +87,7 @@ impl PreparedCommands {
             .collect();
         let source = staging.block.buffer;
         self.owned.push(Keeper::Allocation(staging));
-        self.steps.push(Step::Copy { source, target: target.buffer(), regions });
+        self.transfer(length, Step::Copy { source, target: target.buffer(), regions });
         Ok(())
     }
 
@@ -97,13 +100,13 @@ impl PreparedCommands {
         self.keep(target);
         let (buffer, offset) = (target.buffer(), target.start());
         if offset.is_multiple_of(4) && length.is_multiple_of(4) && length <= LARGEST_UPDATE {
-            self.steps.push(Step::Update { buffer, offset, bytes: source.slice(..length) });
+            self.transfer(length as u64, Step::Update { buffer, offset, bytes: source.slice(..length) });
             return Ok(());
         }
         let staging = core.stage(&source[..length])?;
         let regions =
             vec![vk::BufferCopy { src_offset: staging.offset, dst_offset: offset, size: length as u64 }];
-        self.steps.push(Step::Copy { source: staging.block.buffer, target: buffer, regions });
+        self.transfer(length as u64, Step::Copy { source: staging.block.buffer, target: buffer, regions });
         self.owned.push(Keeper::Allocation(staging));
         Ok(())
     }
@@ -124,7 +127,12 @@ impl PreparedCommands {
         self.keep(source);
         self.keep(target);
         let regions = vec![vk::BufferCopy { src_offset: from, dst_offset: to, size }];
-        self.steps.push(Step::Copy { source: source.buffer(), target: target.buffer(), regions });
+        self.transfer(size, Step::Copy { source: source.buffer(), target: target.buffer(), regions });
         Ok(())
+    }
+
+    fn transfer(&mut self, bytes: u64, step: Step) {
+        self.weights.push(Weight::transfer(self.steps.len(), bytes));
+        self.steps.push(step);
     }
 }

@@ -8,7 +8,7 @@ use halite_hal::{Fence, Result, SemaphorePoint, Status};
 use smallvec::SmallVec;
 
 use super::{
-    pace::{self, Shares},
+    pace::{self, Load, Shares},
     recorder::Recorder,
     timeline::Wait,
 };
@@ -54,6 +54,8 @@ pub(crate) struct Batch {
     pub shares: Shares,
     /// When it was given to the device.
     pub submitted: Option<Instant>,
+    /// Whether the device had nothing else to do then.
+    pub alone: bool,
     /// Why its commands were left out.
     pub left_out: Option<Status>,
     commands: SmallVec<[vk::CommandBuffer; 4]>,
@@ -78,6 +80,7 @@ impl Batch {
             part_of: None,
             shares: Shares::new(),
             submitted: None,
+            alone: false,
             left_out: None,
             commands: SmallVec::new(),
             recorder: None,
@@ -96,9 +99,9 @@ impl Batch {
         &self.commands
     }
 
-    /// Nanoseconds that it may take.
-    pub fn estimate(&self) -> u64 {
-        pace::estimate(&self.shares)
+    /// What it is taken for.
+    pub fn load(&self) -> Load {
+        pace::load(&self.shares)
     }
 
     /// Why nobody wants any of it, if that is so.

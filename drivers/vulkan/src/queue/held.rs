@@ -1,11 +1,11 @@
 //! Work that is held back: recordings in parts, and batches that wait until the device has less to do. What nobody wants any
 //! more when its turn comes is left out.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use halite_hal::{Fence, Result};
 
-use super::{After, Batch, Keeper, Queue, RecorderSource, State};
+use super::{After, Batch, Keeper, Queue, RecorderSource, State, pace::Load};
 use crate::{allocator::Allocation, command_buffer::Lowered, device::Core, semaphore::QueuePoint};
 
 impl Queue {
@@ -43,16 +43,16 @@ impl Queue {
 
     /// Whether a batch should wait, because the device has enough to do.
     pub(super) fn is_busy(&self, state: &State, batch: &Batch) -> bool {
-        let sum = |batches: &mut dyn Iterator<Item = &Batch>| -> u64 {
-            batches.map(Batch::estimate).fold(0, u64::saturating_add)
+        let sum = |batches: &mut dyn Iterator<Item = &Batch>| {
+            batches.map(Batch::load).fold(Load::default(), Load::and)
         };
-        if !self.pace.is_enough(sum(&mut state.in_flight.iter()), batch.estimate()) {
+        if !self.pace.is_enough(sum(&mut state.in_flight.iter()), batch.load()) {
             return false;
         }
         // Some of it may be done, and nobody has looked.
         let reached = self.timeline.value().unwrap_or(0);
         let mut left = state.in_flight.iter().filter(|b| b.value > reached).peekable();
-        left.peek().is_some() && self.pace.is_enough(sum(&mut left), batch.estimate())
+        left.peek().is_some() && self.pace.is_enough(sum(&mut left), batch.load())
     }
 
     /// Submits held batches as far as the device should have them; with `up_to`, at least those up to this value.
@@ -77,19 +77,5 @@ impl Queue {
         let mut after = After::default();
         self.submit_held(&mut self.state.lock(), Some(value), &mut after);
         after.run(self, core);
-    }
-
-    /// Learns from batches that finished: just now, while somebody waited for them, if `seen`.
-    pub(super) fn learn(&self, state: &mut State, done: &[Batch], seen: bool) {
-        let Some(first) = done.first() else { return };
-        let (now, before) = (Instant::now(), state.seen);
-        state.seen = seen.then_some(now);
-        let shares: Vec<_> = done.iter().flat_map(|batch| batch.shares.iter().cloned()).collect();
-        let Some(submitted) = first.submitted.filter(|_| !shares.is_empty()) else { return };
-        // Where nobody looked when these ended, or when what came before them did, they took this long at most.
-        let exact = seen && (before.is_some() || first.value == 1);
-        let since = before.filter(|_| exact).map_or(submitted, |before| before.max(submitted));
-        let nanos = u64::try_from(now.saturating_duration_since(since).as_nanos()).unwrap_or(u64::MAX);
-        self.pace.learn(&shares, nanos, exact);
     }
 }

@@ -94,7 +94,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
     CacheType, Embedder, Generator, GeneratorOptions, Message, Piece, Sampler, Sampling, Sequence, Stop,
-    TextDecoder,
+    StopTexts, TextDecoder,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

@@ -11,11 +11,13 @@ mod sample;
 mod scores;
 mod special;
 mod split;
+mod stops;
 mod tokenizer;
 mod vocabulary;
 
 pub use chat::{ChatTemplate, Message};
 pub use error::TextError;
 pub use sample::{Sampler, Sampling};
+pub use stops::StopTexts;
 pub use tokenizer::{Decoder, Tokenizer};
 pub use vocabulary::{TokenKind, Vocabulary};

@@ -12,6 +12,7 @@ use clap::Args;
 use crate::{
     archive::{self, Entry},
     dist,
+    kotlin::Kotlin,
     setup::{self, Icd},
     shell::{self, cargo, command, exists, output, repo, say},
 };
@@ -164,6 +165,8 @@ fn check(jar: &Path, library: &Path) -> Result<()> {
     if icds.is_empty() {
         println!("\nSKIPPED: tests of the Java interface: there is no Vulkan driver");
     }
+    let kotlin =
+        Kotlin::find().map(|kotlin| kotlin.compile(jar, &fresh("target/xtask/java/kotlin")?)).transpose()?;
     let chain = signal_library()?;
     for (place, icd) in icds.iter().enumerate() {
         // With it and without it, where there are two drivers.
@@ -171,7 +174,22 @@ fn check(jar: &Path, library: &Path) -> Result<()> {
         let with = if chain.is_some() { ", signals by the virtual machine's library" } else { "" };
         say(&format!("the Java interface on {}{with}", icd.name));
         on_driver(jar, library, &tests, icd, chain)?;
+        if let Some(classes) = &kotlin {
+            from_kotlin(classes, library, icd)?;
+        }
     }
+    Ok(())
+}
+
+/// Runs the program in Kotlin.
+fn from_kotlin(classes: &[PathBuf], library: &Path, icd: &Icd) -> Result<()> {
+    let mut java = command("java", &["-Xcheck:jni"]);
+    java.arg(format!("-Dhalite.library={}", std::path::absolute(library)?.display()));
+    java.arg("-classpath").arg(std::env::join_paths(classes)?).args(["KotlinTestsKt", DEMO, LANGUAGE]);
+    let text = output(java.env("VK_DRIVER_FILES", &icd.manifest))?;
+    let last = text.lines().last().unwrap_or_default();
+    ensure!(last.ends_with("all passed"), "the program in Kotlin did not end as it should:\n{text}");
+    println!("{last}");
     Ok(())
 }
 

@@ -81,6 +81,20 @@ unsafe fn change(
     });
 }
 
+/// What was collected, which the builder has no more.
+///
+/// # Safety
+/// The pointer is null or a handle.
+pub(crate) unsafe fn collected(builder: *mut halite_session_builder) -> Result<SessionBuilder> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { raw::handle(builder.cast_const(), "builder") }?;
+    let collected = std::mem::take(&mut *own.0.lock());
+    match collected.failure {
+        Some(failure) => Err(failure),
+        None => Ok(collected.builder),
+    }
+}
+
 /// A builder with nothing in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn halite_session_builder_create() -> *mut halite_session_builder {
@@ -389,12 +403,9 @@ pub unsafe extern "C" fn halite_session_builder_build(
     // SAFETY: the contract of the interface.
     call("halite_session_builder_build", || unsafe {
         let out = Out::handle(out, "out")?;
-        let collected = std::mem::take(&mut *raw::handle(builder.cast_const(), "builder")?.0.lock());
-        if let Some(failure) = collected.failure {
-            return Err(failure);
-        }
+        let builder = collected(builder)?;
         let bounds = Bounds::read(options)?;
-        let session: Session = collected.builder.options(bounds.options.clone()).build()?;
+        let session: Session = builder.options(bounds.options.clone()).build()?;
         out.give(halite_session::new(session));
         Ok(())
     })

@@ -7,7 +7,10 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf};
 
-use halite_c::{device::*, drivers::*, options::*, signature::*, source::*, values::*, vulkan::*};
+use halite_c::{
+    device::*, drivers::*, generator::*, options::*, sequence::*, signature::*, source::*, tokens::*,
+    values::*, vulkan::*,
+};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -48,6 +51,12 @@ layouts! {
     halite_signature_info { struct_size, name, module, text, input_count, output_count, state_count }
     halite_value_info {
         struct_size, name, text, dimensions, rank, has_rank, is_optional, kind, element_type
+    }
+    halite_generator_options { struct_size, context, keys, values, scoring }
+    halite_message { role, content }
+    halite_piece { struct_size, text, text_size, token }
+    halite_generation {
+        struct_size, most, stops, stop_count, told, context, seed, top_k, repeat_last, temperature, top_p, min_p, repeat_penalty
     }
 }
 

@@ -94,7 +94,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
     CacheType, ChooseOn, Embedder, Generator, GeneratorOptions, Message, Piece, Sampler, Sampling, Sequence,
-    Stop, TextDecoder,
+    Stop, StopTexts, TextDecoder,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

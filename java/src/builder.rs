@@ -35,17 +35,28 @@ pub extern "system" fn Java_org_halite_Native_session<'local>(
     listener: JObject<'local>,
 ) -> jlong {
     enter(env, |env| {
-        let mut chosen = Chosen::default();
-        for setting in convert::texts(env, &settings)?.chunks_exact(3) {
-            chosen.set(&setting[0], &setting[1], &setting[2])?;
-        }
-        let source = source(env, &chosen, &array, &buffer, (file, offset, length))?;
-        let builder = chosen.builder().model(source);
+        let builder = builder(env, &settings, &array, &buffer, (file, offset, length))?;
         let session = calls::bounded(env, timeout, token, &listener, |options| {
             builder.options(options.clone()).build()
         })?;
         Ok(hold(Held::Session(session)))
     })
+}
+
+/// What Java's half was told, as a builder that has its model.
+pub fn builder(
+    env: &mut Env<'_>,
+    settings: &JObjectArray<'_, JString<'_>>,
+    array: &JByteArray<'_>,
+    buffer: &JByteBuffer<'_>,
+    file: (jint, jlong, jlong),
+) -> Result<SessionBuilder> {
+    let mut chosen = Chosen::default();
+    for setting in convert::texts(env, settings)?.chunks_exact(3) {
+        chosen.set(&setting[0], &setting[1], &setting[2])?;
+    }
+    let source = source(env, &chosen, array, buffer, file)?;
+    Ok(chosen.builder().model(source))
 }
 
 /// Where the model comes from.

@@ -2,7 +2,7 @@
 
 use jni::{
     Env,
-    objects::{JLongArray, JObjectArray, JString},
+    objects::{JIntArray, JLongArray, JObjectArray, JString},
     sys::jlong,
 };
 
@@ -55,6 +55,25 @@ pub fn longs(env: &Env<'_>, given: &JLongArray<'_>) -> Result<Vec<jlong>> {
 pub fn array_of_longs<'local>(env: &mut Env<'local>, numbers: &[jlong]) -> Result<JLongArray<'local>> {
     let array = env.new_long_array(numbers.len())?;
     array.set_region(env, 0, numbers)?;
+    Ok(array)
+}
+
+/// Tokens. Their numbers are those of Java as they are: more than Java's integers reach no model knows.
+pub fn tokens(env: &Env<'_>, given: &JIntArray<'_>) -> Result<Vec<u32>> {
+    let mut numbers = vec![0; given.len(env)?];
+    given.get_region(env, 0, &mut numbers)?;
+    let known = |token: i32| {
+        u32::try_from(token)
+            .map_err(|_| Failure::invalid(format!("a token is no negative number, as {token} is")))
+    };
+    numbers.into_iter().map(known).collect()
+}
+
+/// Tokens for Java.
+pub fn array_of_tokens<'local>(env: &mut Env<'local>, tokens: &[u32]) -> Result<JIntArray<'local>> {
+    let array = env.new_int_array(tokens.len())?;
+    let numbers: Vec<i32> = tokens.iter().map(|token| token.cast_signed()).collect();
+    array.set_region(env, 0, &numbers)?;
     Ok(array)
 }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use halite::{CancelToken, Outputs, Session, State, Tensor};
+use halite::{CancelToken, Embedder, Generator, Outputs, Sequence, Session, State, Tensor};
 use jni::{EnvUnowned, objects::JClass, sys::jlong};
 use parking_lot::{Mutex, RwLock};
 
@@ -25,6 +25,12 @@ pub enum Held {
     Outputs(Arc<Outputs>),
     /// A state; one call at a time uses it.
     State(Arc<Mutex<State>>),
+    /// A language model that writes.
+    Generator(Generator),
+    /// Tokens and their caches; one call at a time uses them.
+    Sequence(Arc<Mutex<Sequence>>),
+    /// A language model that makes vectors.
+    Embedder(Embedder),
     /// A switch that stops work.
     Token(CancelToken),
 }
@@ -66,6 +72,12 @@ finder! {
     outputs: Outputs -> Arc<Outputs>;
     /// A state.
     state: State -> Arc<Mutex<State>>;
+    /// A language model that writes.
+    generator: Generator -> Generator;
+    /// Tokens and their caches.
+    sequence: Sequence -> Arc<Mutex<Sequence>>;
+    /// A language model that makes vectors.
+    embedder: Embedder -> Embedder;
     /// A switch that stops work.
     token: Token -> CancelToken;
 }

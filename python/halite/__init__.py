@@ -6,6 +6,7 @@
     out = session.run({"picture": picture})
     print(out["probabilities"])
 
+`halite.Generator` writes text with a language model, `halite.Embedder` makes vectors of texts.
 `halite.onnxruntime` stands in for ONNX Runtime, `halite.torch` is a backend of `torch.compile`.
 """
 
@@ -19,14 +20,18 @@ from ._halite import (
     Compiled,
     Device,
     DeviceInfo,
+    Embedder,
     Function,
     FunctionInfo,
+    Generator,
     Opaque,
     Outputs,
     Pending,
     Progress,
+    Sequence,
     Session,
     State,
+    Stream,
     Tensor,
     ValueInfo,
     __version__,
@@ -57,15 +62,19 @@ __all__ = [
     "Compiled",
     "Device",
     "DeviceInfo",
+    "Embedder",
     "Error",
     "Function",
     "FunctionInfo",
+    "Generator",
     "Opaque",
     "Outputs",
     "Pending",
     "Progress",
+    "Sequence",
     "Session",
     "State",
+    "Stream",
     "Tensor",
     "ValueInfo",
     "__version__",

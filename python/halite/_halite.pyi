@@ -1,6 +1,7 @@
 """Types of the extension module; the package `halite` has the same names."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Sequence as _List
 from os import PathLike
 from typing import Any, BinaryIO, Literal, Protocol, Union, final
 
@@ -15,11 +16,13 @@ class _Message(Protocol):
 _Path = Union[str, PathLike[str]]
 _Model = Union[_Path, bytes, bytearray, memoryview, BinaryIO, _Message]
 _DeviceChoice = Union[str, "Device", "DeviceInfo"]
-_Value = Union["Tensor", "Opaque", ArrayLike, bytes, None, Sequence[Any]]
-_Inputs = Union[Mapping[str, _Value], Sequence[_Value], _Value]
+_Value = Union["Tensor", "Opaque", ArrayLike, bytes, None, _List[Any]]
+_Inputs = Union[Mapping[str, _Value], _List[_Value], _Value]
 _Told = Union[bool, Callable[["Progress"], object], None]
 _Sizes = Union[int, tuple[int, int], Iterable[int]]
-_Shapes = Union[Sequence[int], Sequence[Sequence[int]]]
+_ChatMessage = Union[Mapping[str, str], tuple[str, str]]
+_Prompt = Union[str, _List[int], Iterable[_ChatMessage]]
+_Shapes = Union[_List[int], _List[_List[int]]]
 
 @final
 class CancelToken:
@@ -77,6 +80,39 @@ class DeviceInfo:
     def unusable(self) -> str | None: ...
     @property
     def properties(self) -> dict[str, str]: ...
+
+@final
+class Embedder:
+    """A language model that makes vectors of texts."""
+
+    def __new__(
+        cls,
+        model: _Model,
+        *,
+        device: _DeviceChoice | _List[_DeviceChoice] | None = None,
+        options: Mapping[str, str] | None = None,
+        plugins: bool = False,
+        precision: Literal["model", "f16", "float16"] | None = None,
+        cache: bool | _Path | None = None,
+        load: Literal["map", "preload"] | None = None,
+        tuning: Literal["user", "shipped"] | _Path | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Embedder: ...
+    def embed(
+        self,
+        text: str | _List[int] | _List[str] | _List[_List[int]],
+        *,
+        normalize: bool = True,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> NDArray[np.float32]: ...
+    def tokenize(self, text: str) -> list[int]: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def session(self) -> Session: ...
 
 @final
 class Function:
@@ -141,6 +177,60 @@ class FunctionInfo:
     def declaration(self) -> str | None: ...
 
 @final
+class Generator:
+    """A language model that writes text."""
+
+    def __new__(
+        cls,
+        model: _Model,
+        *,
+        context: int | None = None,
+        cache_types: str | tuple[str, str] | None = None,
+        scoring: bool = False,
+        device: _DeviceChoice | _List[_DeviceChoice] | None = None,
+        options: Mapping[str, str] | None = None,
+        plugins: bool = False,
+        precision: Literal["model", "f16", "float16"] | None = None,
+        cache: bool | _Path | None = None,
+        load: Literal["map", "preload"] | None = None,
+        tuning: Literal["user", "shipped"] | _Path | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        progress: _Told = None,
+    ) -> Generator: ...
+    def generate(
+        self,
+        prompt: _Prompt,
+        *,
+        max_tokens: int = 256,
+        stop: str | _List[str] | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repeat_penalty: float | None = None,
+        repeat_last: int | None = None,
+        seed: int | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Stream: ...
+    def sequence(self) -> Sequence: ...
+    def tokenize(self, text: str, *, control: bool = False) -> list[int]: ...
+    def text(self, tokens: _List[int]) -> str: ...
+    def is_end(self, token: int) -> bool: ...
+    def chat(self, messages: Iterable[_ChatMessage]) -> str: ...
+    @property
+    def context(self) -> int: ...
+    @property
+    def vocabulary_size(self) -> int: ...
+    @property
+    def begin(self) -> int | None: ...
+    @property
+    def cache_types(self) -> tuple[str, str]: ...
+    @property
+    def session(self) -> Session: ...
+
+@final
 class Opaque:
     """Something that only modules understand: a result that another call takes."""
 
@@ -184,6 +274,44 @@ class Progress:
     def total(self) -> int: ...
 
 @final
+class Sequence:
+    """Tokens of a generator, with their caches on the device."""
+
+    def prompt(self, prompt: _Prompt, /, *, timeout: float | None = None, cancel: CancelToken | None = None) -> int: ...
+    def append(self, tokens: _List[int], /, *, timeout: float | None = None, cancel: CancelToken | None = None) -> None: ...
+    def score(
+        self, tokens: _List[int], /, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> NDArray[np.float64]: ...
+    def generate(
+        self,
+        *,
+        max_tokens: int = 256,
+        stop: str | _List[str] | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repeat_penalty: float | None = None,
+        repeat_last: int | None = None,
+        seed: int | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Stream: ...
+    def truncate(self, count: int) -> None: ...
+    def fork(self) -> Sequence: ...
+    def save(self) -> bytes: ...
+    def load(self, saved: bytes) -> None: ...
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def logits(self) -> NDArray[np.float32]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def generator(self) -> Generator: ...
+    def __len__(self) -> int: ...
+
+@final
 class Session:
     """A model or module, ready to run on its devices."""
 
@@ -191,7 +319,7 @@ class Session:
         cls,
         model: _Model,
         *,
-        device: _DeviceChoice | Sequence[_DeviceChoice] | None = None,
+        device: _DeviceChoice | _List[_DeviceChoice] | None = None,
         options: Mapping[str, str] | None = None,
         plugins: bool = False,
         precision: Literal["model", "f16", "float16"] | None = None,
@@ -288,6 +416,22 @@ class State:
     def __iter__(self) -> Iterator[str]: ...
 
 @final
+class Stream(Iterator[str]):
+    """What a language model writes, text by text."""
+
+    def __iter__(self) -> Stream: ...
+    def __next__(self) -> str: ...
+    def read(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def stop(self) -> Literal["end", "length", "context", "text"] | None: ...
+    @property
+    def sequence(self) -> Sequence: ...
+
+@final
 class Tensor:
     """A dense array of numbers on a device or on the host, which never changes."""
 
@@ -307,7 +451,7 @@ class Tensor:
     def numpy(self) -> NDArray[Any]: ...
     def read_into(self, array: NDArray[Any]) -> None: ...
     def to(self, device: Device | None) -> Tensor: ...
-    def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...
+    def reshape(self, *shape: int | _List[int]) -> Tensor: ...
     def item(self) -> Any: ...
     def tolist(self) -> Any: ...
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
@@ -335,14 +479,14 @@ class ValueInfo:
 def compile(
     model: _Model,
     *,
-    targets: str | Device | DeviceInfo | Sequence[str | Device | DeviceInfo] | None = None,
+    targets: str | Device | DeviceInfo | _List[str | Device | DeviceInfo] | None = None,
     baseline: bool = True,
     precision: Literal["model", "f16", "float16"] | None = None,
     dimensions: Mapping[str, _Sizes] | None = None,
     shapes: Mapping[str, _Shapes] | None = None,
     values: Mapping[str, _Value] | None = None,
     seed: int | None = None,
-    functions: Sequence[str] | None = None,
+    functions: _List[str] | None = None,
     states: Mapping[str, str] | None = None,
     find_states: bool = False,
     name: str | None = None,

@@ -7,8 +7,10 @@
 mod array;
 mod compiled;
 mod device;
+mod embedder;
 mod error;
 mod function;
+mod generator;
 mod info;
 mod inputs;
 mod messages;
@@ -17,11 +19,15 @@ mod outputs;
 mod pending;
 mod profile;
 mod progress;
+mod prompt;
 mod running;
+mod sequence;
 mod session;
 mod source;
 mod state;
+mod stream;
 mod tensor;
+mod tokens;
 mod work;
 
 /// Halite's extension module; use the package `halite`.
@@ -31,7 +37,9 @@ mod _halite {
     use crate::{
         compiled::{Compiled, compile, inspect},
         device::{Device, DeviceInfo, devices, unavailable_drivers},
+        embedder::Embedder,
         function::Function,
+        generator::Generator,
         info::{FunctionInfo, ValueInfo},
         inputs::Opaque,
         messages::set_log_level,
@@ -39,8 +47,10 @@ mod _halite {
         outputs::Outputs,
         pending::Pending,
         progress::Progress,
+        sequence::Sequence,
         session::Session,
         state::State,
+        stream::Stream,
         tensor::Tensor,
     };
     use pyo3::{

@@ -47,6 +47,11 @@ impl Outputs {
         })
     }
 
+    /// The names that have a value: a sequence gives as many as it has tensors.
+    fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.inner.names().take(self.inner.len())
+    }
+
     fn value(&self, py: Python<'_>, place: usize) -> PyResult<Py<PyAny>> {
         if let Some(seen) = &self.seen.lock()[place] {
             return Ok(seen.clone_ref(py));
@@ -89,16 +94,16 @@ impl Outputs {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
-        key.extract::<std::borrow::Cow<'_, str>>().is_ok_and(|name| self.inner.names().any(|own| own == name))
+        key.extract::<std::borrow::Cow<'_, str>>().is_ok_and(|name| self.names().any(|own| own == name))
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.inner.names())?.try_iter()?.into_any())
+        Ok(PyList::new(py, self.names())?.try_iter()?.into_any())
     }
 
     /// The names, in the function's order.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.inner.names())
+        PyList::new(py, self.names())
     }
 
     /// The results, in the function's order.
@@ -109,7 +114,7 @@ impl Outputs {
 
     /// Names and results, in the function's order.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let pairs = self.inner.names().enumerate().map(|(place, name)| Ok((name, self.value(py, place)?)));
+        let pairs = self.names().enumerate().map(|(place, name)| Ok((name, self.value(py, place)?)));
         PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
     }
 

@@ -28,6 +28,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session that the library made.
+    pub fn of(inner: halite::Session) -> Session {
+        let default = inner.default_function().ok().map(Function::new);
+        Session { inner, default }
+    }
+
     fn main(&self, py: Python<'_>) -> PyResult<&Function> {
         match &self.default {
             Some(function) => Ok(function),
@@ -40,18 +46,20 @@ impl Session {
 }
 
 /// What a session is made from beside its model.
-struct Choices<'a, 'py> {
-    device: Option<&'a Bound<'py, PyAny>>,
-    options: Option<BTreeMap<String, String>>,
-    plugins: bool,
-    cache: Option<&'a Bound<'py, PyAny>>,
-    load: Option<&'a str>,
-    imports: Option<&'a Bound<'py, PyAny>>,
-    parameters: Option<&'a Bound<'py, PyAny>>,
+#[derive(Default)]
+pub struct Choices<'a, 'py> {
+    pub device: Option<&'a Bound<'py, PyAny>>,
+    pub options: Option<BTreeMap<String, String>>,
+    pub plugins: bool,
+    pub cache: Option<&'a Bound<'py, PyAny>>,
+    pub load: Option<&'a str>,
+    pub imports: Option<&'a Bound<'py, PyAny>>,
+    pub parameters: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl Choices<'_, '_> {
-    fn apply(self, py: Python<'_>, mut builder: SessionBuilder) -> PyResult<SessionBuilder> {
+    /// Has a builder take them.
+    pub fn apply(self, py: Python<'_>, mut builder: SessionBuilder) -> PyResult<SessionBuilder> {
         builder = builder.drivers(&device::drivers(self.plugins, self.options));
         if let Some(given) = self.device {
             let several = given.is_instance_of::<pyo3::types::PyList>()
@@ -161,8 +169,7 @@ impl Session {
         }
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
         let inner = bounds.long(py, move |options| builder.options(options.clone()).build())?;
-        let default = inner.default_function().ok().map(Function::new);
-        Ok(Session { inner, default })
+        Ok(Session::of(inner))
     }
 
     /// Runs the default function and waits for its results.

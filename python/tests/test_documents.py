@@ -38,6 +38,9 @@ def test_programs_run(program, device, tmp_path):
         program = "import halite.torch\n" + program
     for file in ("digits.onnx", "sample_7.npy"):
         shutil.copy(ROOT / "demo/digits" / file, tmp_path)
+    # Small models in the place of those that a reader has.
+    for file, small in (("model.gguf", "gemma3.gguf"), ("embedder.gguf", "bert.gguf")):
+        shutil.copy(ROOT / "compiler/tests/data/gguf" / small, tmp_path / file)
     compile(program, "program", "exec")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HALITE_ONNXRUNTIME_DEVICE": device.uri}
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)

@@ -12,6 +12,7 @@ use clap::Args;
 use crate::{
     archive::{self, Entry},
     dist,
+    kotlin::Kotlin,
     setup::{self, Icd},
     shell::{self, cargo, command, exists, output, repo, say},
 };
@@ -19,6 +20,8 @@ use crate::{
 /// The package of the native half, and what cargo calls its library.
 pub const PACKAGE: &str = "halite-java";
 const LIBRARY: &str = "halite_java";
+/// Java's half.
+pub const JAR: &str = "halite.jar";
 /// Class files that Android 8 and every Java since 8 take.
 const RELEASE: [&str; 2] = ["--release", "8"];
 /// Warnings of the compiler, all but that this release is old.
@@ -26,6 +29,8 @@ const WARNINGS: &str = "-Xlint:all,-options,-try";
 /// The demo, a decoder, for tests.
 const DEMO: &str = "demo/digits";
 const DECODER: &str = "halite/tests/data/open_decoder.onnx";
+/// Small language models, with what another program makes of them.
+const LANGUAGE: &str = "compiler/tests/data/gguf";
 
 /// What to build.
 #[derive(Args)]
@@ -61,19 +66,39 @@ pub fn run(options: &Options) -> Result<()> {
         anyhow::bail!("{why}");
     }
     let to = repo(&options.to.to_string_lossy());
-    fs::create_dir_all(&to).with_context(|| format!("cannot make '{}'", to.display()))?;
-    say("Java's half");
-    let jar = jar(&to.join("halite.jar"), dist::date()?)?;
-    say("the native half");
     let profile = if options.debug { "dev" } else { "release" };
-    let library = to.join(format!("{}halite{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
-    shell::run(&mut native(profile, &[]))?;
-    let folder = if options.debug { "debug" } else { profile };
+    let (jar, library) = build(&to, profile, &[])?;
+    println!("{}\n{}", jar.display(), library.display());
+    if options.check { check(&jar, &library) } else { Ok(()) }
+}
+
+/// Builds what is shipped, with these flags for Rust's compiler, into a folder, which it returns.
+pub fn for_packages(to: &Path, flags: &str) -> Result<PathBuf> {
+    if let Some(why) = missing() {
+        anyhow::bail!("{why}; --without-java and --without-aar leave the packages out that need one");
+    }
+    build(to, "dist", &[("RUSTFLAGS", flags)])?;
+    Ok(to.to_owned())
+}
+
+/// Both halves, into a folder.
+fn build(to: &Path, profile: &str, environment: &[(&str, &str)]) -> Result<(PathBuf, PathBuf)> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make '{}'", to.display()))?;
+    say("Java's half");
+    let jar = jar(&to.join(JAR), dist::date()?)?;
+    say("the native half");
+    let library = to.join(library());
+    shell::run(native(profile, &[]).envs(environment.iter().copied()))?;
+    let folder = if profile == "dev" { "debug" } else { profile };
     let name = format!("{}{LIBRARY}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     fs::copy(repo("target").join(folder).join(&name), &library)
         .with_context(|| format!("cannot copy {name}"))?;
-    println!("{}\n{}", jar.display(), library.display());
-    if options.check { check(&jar, &library) } else { Ok(()) }
+    Ok((jar, library))
+}
+
+/// The native half's file, as Java looks for it.
+pub fn library() -> String {
+    format!("{}halite{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 /// The command that builds the native half as a shared library.
@@ -140,22 +165,68 @@ fn check(jar: &Path, library: &Path) -> Result<()> {
     if icds.is_empty() {
         println!("\nSKIPPED: tests of the Java interface: there is no Vulkan driver");
     }
-    for icd in &icds {
-        say(&format!("the Java interface on {}", icd.name));
-        on_driver(jar, library, &tests, icd)?;
+    let kotlin =
+        Kotlin::find().map(|kotlin| kotlin.compile(jar, &fresh("target/xtask/java/kotlin")?)).transpose()?;
+    let chain = signal_library()?;
+    for (place, icd) in icds.iter().enumerate() {
+        // With it and without it, where there are two drivers.
+        let chain = chain.as_deref().filter(|_| place > 0);
+        let with = if chain.is_some() { ", signals by the virtual machine's library" } else { "" };
+        say(&format!("the Java interface on {}{with}", icd.name));
+        on_driver(jar, library, &tests, icd, chain)?;
+        if let Some(classes) = &kotlin {
+            from_kotlin(classes, library, icd)?;
+        }
     }
     Ok(())
 }
 
-fn on_driver(jar: &Path, library: &Path, tests: &Path, icd: &Icd) -> Result<()> {
+/// Runs the program in Kotlin.
+fn from_kotlin(classes: &[PathBuf], library: &Path, icd: &Icd) -> Result<()> {
+    let mut java = command("java", &["-Xcheck:jni"]);
+    java.arg(format!("-Dhalite.library={}", std::path::absolute(library)?.display()));
+    java.arg("-classpath").arg(std::env::join_paths(classes)?).args(["KotlinTestsKt", DEMO, LANGUAGE]);
+    let text = output(java.env("VK_DRIVER_FILES", &icd.manifest))?;
+    let last = text.lines().last().unwrap_or_default();
+    ensure!(last.ends_with("all passed"), "the program in Kotlin did not end as it should:\n{text}");
+    println!("{last}");
+    Ok(())
+}
+
+/// The virtual machine's `libjsig`, with which handlers of signals are chained without its warnings.
+fn signal_library() -> Result<Option<PathBuf>> {
+    let mut ask = command("java", &["-XshowSettings:properties", "-version"]);
+    let told = ask.output().context("java does not start")?.stderr;
+    let told = String::from_utf8_lossy(&told);
+    let home = told.lines().find_map(|line| line.trim().strip_prefix("java.home = "));
+    let places = ["lib/server/libjsig.so", "lib/libjsig.so", "lib/amd64/libjsig.so"];
+    let found = home
+        .and_then(|home| places.iter().map(|place| Path::new(home).join(place)).find(|path| path.exists()));
+    if found.is_none() {
+        println!("\nSKIPPED: handlers of signals by the virtual machine's library: there is no libjsig.so");
+    }
+    Ok(found)
+}
+
+fn on_driver(jar: &Path, library: &Path, tests: &Path, icd: &Icd, chain: Option<&Path>) -> Result<()> {
     let cache = fresh("target/xtask/java/cache")?;
     let classes = std::env::join_paths([jar, tests])?;
     // The second flag lets tests ask for the number of an open file, which Android tells by itself.
     let mut java = command("java", &["-Xcheck:jni", "--add-opens", "java.base/java.io=ALL-UNNAMED"]);
     java.arg(format!("-Dhalite.library={}", std::path::absolute(library)?.display()));
-    java.arg("-classpath").arg(classes).args(["org.halite.JavaTests", DEMO, DECODER]).arg(&cache);
-    let text = output(java.env("VK_DRIVER_FILES", &icd.manifest).env("XDG_CACHE_HOME", &cache))?;
-    print!("{text}");
+    java.arg("-classpath").arg(classes).args(["org.halite.JavaTests", DEMO, DECODER, LANGUAGE]).arg(&cache);
+    if let Some(chain) = chain {
+        java.env("LD_PRELOAD", chain);
+    }
+    let out = java.env("VK_DRIVER_FILES", &icd.manifest).env("XDG_CACHE_HOME", &cache).output()?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    print!("{text}{}", String::from_utf8_lossy(&out.stderr));
+    ensure!(out.status.success(), "the tests of the Java interface ended with {}", out.status);
+    let is_modified = text.contains("Handler was modified");
+    ensure!(
+        chain.is_none() || !is_modified,
+        "the virtual machine warns of handlers, although its library chains them"
+    );
     // What `-Xcheck:jni` says of wrong calls.
     ensure!(!text.contains("in native method"), "the virtual machine warns of the native half");
     Ok(())

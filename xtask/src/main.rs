@@ -14,6 +14,7 @@ mod dist;
 mod fuzz;
 mod header;
 mod java;
+mod kotlin;
 mod mutate;
 mod platform;
 mod plugins;

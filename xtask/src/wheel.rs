@@ -51,16 +51,20 @@ pub struct Options {
 
 /// Builds, and tries what was built.
 pub fn run(options: &Options) -> Result<()> {
-    let wheel = build(options)?;
+    let wheel = build(options, &[])?;
     println!("{}", wheel.display());
     if options.smoke { smoke(&wheel) } else { Ok(()) }
 }
 
-/// Builds the wheel that is shipped, into a folder.
-pub fn for_packages(out: &Path) -> Result<PathBuf> {
+/// Builds the wheel that is shipped, with these flags for Rust's compiler, into a folder.
+pub fn for_packages(out: &Path, flags: &str) -> Result<PathBuf> {
+    say("the wheel");
     let glibc = "2.28".to_owned();
     let (profile, out) = ("dist".to_owned(), out.to_owned());
-    build(&Options { target: None, glibc, native: false, profile, out, smoke: false })
+    build(
+        &Options { target: None, glibc, native: false, profile, out, smoke: false },
+        &[("RUSTFLAGS", flags)],
+    )
 }
 
 /// A Python that has Zig, as the module `ziglang`.
@@ -68,7 +72,7 @@ pub fn zig() -> Result<PathBuf> {
     python::environment("wheel", &TOOLS)
 }
 
-fn build(options: &Options) -> Result<PathBuf> {
+fn build(options: &Options, environment: &[(&str, &str)]) -> Result<PathBuf> {
     let interpreter = python::environment("wheel", &TOOLS)?;
     let out = repo(&options.out.to_string_lossy());
     let begun = SystemTime::now();
@@ -82,7 +86,7 @@ fn build(options: &Options) -> Result<PathBuf> {
     if is_linux && !options.native {
         maturin.args(["--zig", "--compatibility", &manylinux(&options.glibc)?]);
     }
-    shell::run(&mut maturin)?;
+    shell::run(maturin.envs(environment.iter().copied()))?;
     newest(&out, begun)
 }
 

@@ -60,13 +60,18 @@
 #define HALITE_VULKAN_DEVICE_INIT HALITE_INIT(halite_vulkan_device)
 #define HALITE_SIGNATURE_INFO_INIT HALITE_INIT(halite_signature_info)
 #define HALITE_VALUE_INFO_INIT HALITE_INIT(halite_value_info)
+#define HALITE_GENERATOR_OPTIONS_INIT HALITE_INIT(halite_generator_options)
+#define HALITE_GENERATION_INIT HALITE_INIT(halite_generation)
 
 
 /// Incompatible changes of this interface. 0 while it is young: then a change of the minor number may be incompatible, too.
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 2
+#define HALITE_C_ABI_MINOR 3
+
+/// No token.
+#define HALITE_NO_TOKEN 4294967295
 
 /// Bytes that the library made. They never change. A zero byte lies behind them, so that texts can be used as texts of C.
 typedef struct halite_blob halite_blob;
@@ -92,12 +97,20 @@ typedef struct halite_device_list halite_device_list;
 /// taken, NULL stands for the drivers in the library.
 typedef struct halite_drivers halite_drivers;
 
+/// A language model that makes vectors of texts, from a GGUF file. Texts that mean the like have vectors that point in like
+/// directions. Any thread may use it.
+typedef struct halite_embedder halite_embedder;
+
 /// A failure: what went wrong, where, and what to do about it. It belongs to whoever gets it; never changes.
 typedef struct halite_error halite_error;
 
 /// A function of a session, for models and modules that have several, and for what a call can be asked beside its results. Keeps
 /// the session alive.
 typedef struct halite_function halite_function;
+
+/// A language model that writes text, from a GGUF file: its session, tokenizer and chat template. Any thread may use it. Sequences
+/// share its weights; each has caches of its own.
+typedef struct halite_generator halite_generator;
 
 /// A model that was read, to be compiled for devices that are elsewhere. A session reads and compiles its model by itself.
 typedef struct halite_model halite_model;
@@ -110,6 +123,10 @@ typedef struct halite_pending halite_pending;
 
 /// Where the time of one call went, from host to host.
 typedef struct halite_profile halite_profile;
+
+/// A sequence of tokens, with caches on the device of what the model computed of them. One call at a time uses it; others wait. A
+/// call that fails leaves the tokens as they were before it.
+typedef struct halite_sequence halite_sequence;
 
 /// A model or module, ready to run on its devices. Any thread may use it, and many may run it at the same time. When it is freed,
 /// and the functions, states and results made from it, all memory is given back.
@@ -130,6 +147,9 @@ typedef struct halite_state halite_state;
 /// A dense row-major array of numbers, on the host or on a device. Its elements never change. Results of a session stay on its
 /// device until somebody reads them, so feeding one into the next call copies nothing.
 typedef struct halite_tensor halite_tensor;
+
+/// Tokens that the library made: numbers of parts of texts. They never change.
+typedef struct halite_tokens halite_tokens;
 
 /// An argument or a result of a function, of any kind. Never changes. Most are tensors, which functions also take and give
 /// without it.
@@ -395,6 +415,83 @@ typedef uint32_t halite_load_mode;
 /// Which floats a model computes with inside: one of `HALITE_PRECISION_…`.
 typedef uint32_t halite_precision;
 
+/// How caches hold keys or values: one of `HALITE_CACHE_…`.
+typedef uint32_t halite_cache_type;
+
+/// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
+typedef struct {
+    /// `sizeof(halite_generator_options)`.
+    size_t struct_size;
+    /// How many tokens a sequence has room for, prompt and answer; 0 is 4096, or what the model was trained for, if that is less.
+    size_t context;
+    /// How caches hold keys.
+    halite_cache_type keys;
+    /// How caches hold values.
+    halite_cache_type values;
+    /// Whether `halite_sequence_score` is wanted.
+    bool scoring;
+} halite_generator_options;
+
+/// A message of a conversation.
+typedef struct {
+    /// Who says it: `system`, `user`, `assistant`.
+    const char *role;
+    /// What is said.
+    const char *content;
+} halite_message;
+
+/// A piece of what a model writes.
+typedef struct {
+    /// Bytes of this structure that the library knows.
+    size_t struct_size;
+    /// The text that is sure by now: none while bytes of a character are missing, or while it may be the beginning of a text that
+    /// ends the answer. Lives until the callback returns.
+    const char *text;
+    /// Its bytes, without the zero behind them.
+    size_t text_size;
+    /// The token that was written; `HALITE_NO_TOKEN` where text that was held back comes in the end.
+    uint32_t token;
+} halite_piece;
+
+/// Is told each piece when it is there, on the thread that called. Returns whether the model is to write on. It must not use the
+/// sequence that it is told of: that would wait for itself.
+typedef bool (*halite_piece_fn)(void *context, const halite_piece *piece);
+
+/// How a model writes on. Begin with `HALITE_GENERATION_INIT`, which always takes the most likely token, as long as the context has
+/// room; `halite_generation_sampling` has Halite's own choices. The steps of the choice go in this order: penalty, `top_k`, `top_p`,
+/// `min_p`, temperature.
+typedef struct {
+    /// `sizeof(halite_generation)`.
+    size_t struct_size;
+    /// Most tokens that are written; 0 is no limit.
+    size_t most;
+    /// Texts that end what is written; they are not told. May be NULL.
+    const char *const *stops;
+    /// Number of these texts.
+    size_t stop_count;
+    /// Is told each piece; may be NULL.
+    halite_piece_fn told;
+    /// Handed to `told`.
+    void *context;
+    /// Where random numbers begin: the same seed gives the same choices.
+    uint64_t seed;
+    /// How many of the most likely tokens count; 0 for all.
+    size_t top_k;
+    /// How many of the last tokens `repeat_penalty` is for.
+    size_t repeat_last;
+    /// Divides logits; 0 takes the most likely token.
+    float temperature;
+    /// The part of all probability that the most likely tokens that count have; 0 and 1 for all.
+    float top_p;
+    /// How likely a token is at least, as a part of how likely the first is; 0 for all.
+    float min_p;
+    /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 0 and 1 for nothing.
+    float repeat_penalty;
+} halite_generation;
+
+/// Why a model writes no further: one of `HALITE_STOP_…`.
+typedef uint32_t halite_stop;
+
 /// A file, device, driver, function, input or output that was named does not exist.
 #define HALITE_ERROR_NOT_FOUND 1
 
@@ -559,6 +656,30 @@ typedef uint32_t halite_precision;
 
 /// 16 bits where kernels take them; inputs and outputs keep their types.
 #define HALITE_PRECISION_F16 1
+
+/// 16-bit floats.
+#define HALITE_CACHE_F16 0
+
+/// Blocks of 32 elements: 8 bits for each, and a scale.
+#define HALITE_CACHE_Q8_0 1
+
+/// Blocks of 32 elements: 4 bits for each, and a scale.
+#define HALITE_CACHE_Q4_0 2
+
+/// It ended what it says.
+#define HALITE_STOP_END 1
+
+/// It wrote as many tokens as it was allowed to.
+#define HALITE_STOP_LENGTH 2
+
+/// The context is full.
+#define HALITE_STOP_CONTEXT 3
+
+/// The callback has enough.
+#define HALITE_STOP_CALLER 4
+
+/// One of the texts came that end an answer.
+#define HALITE_STOP_TEXT 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -1216,6 +1337,186 @@ halite_error *halite_state_load(halite_state *state,
 
 /// Frees a state.
 HALITE_API void halite_state_free(halite_state *state);
+
+/// The tokens.
+HALITE_API const uint32_t *halite_tokens_data(const halite_tokens *tokens);
+
+/// Number of tokens.
+HALITE_API size_t halite_tokens_count(const halite_tokens *tokens);
+
+/// Frees tokens.
+HALITE_API void halite_tokens_free(halite_tokens *tokens);
+
+/// Reads a GGUF file and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_builder_generator(halite_session_builder *builder,
+                                               const halite_generator_options *wanted,
+                                               const halite_run_options *options,
+                                               halite_generator **out);
+
+/// The session of the model.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_session(const halite_generator *generator,
+                                       halite_session **out);
+
+/// How many tokens a sequence has room for.
+HALITE_API size_t halite_generator_context(const halite_generator *generator);
+
+/// How many tokens the model knows.
+HALITE_API size_t halite_generator_vocabulary_size(const halite_generator *generator);
+
+/// Whether a token ends what the model says.
+HALITE_API bool halite_generator_is_end(const halite_generator *generator, uint32_t token);
+
+/// The tokens of a text, with that of the beginning if the model is used to it. Names of control tokens in the text, such as
+/// `<|im_end|>`, are plain text, unless `with_control` makes tokens of them: for what `halite_generator_chat` made.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_tokenize(const halite_generator *generator,
+                                        const char *text,
+                                        bool with_control,
+                                        halite_tokens **out);
+
+/// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_text(const halite_generator *generator,
+                                    const uint32_t *tokens,
+                                    size_t count,
+                                    halite_blob **out);
+
+/// The prompt of a conversation as text, by the model's chat template, up to where the model is to answer.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_chat(const halite_generator *generator,
+                                    const halite_message *messages,
+                                    size_t count,
+                                    halite_blob **out);
+
+/// A sequence without tokens. Memory for its caches is taken when it gets some.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_sequence(const halite_generator *generator,
+                                        halite_sequence **out);
+
+/// Frees a generator. Sequences made from it keep what they need.
+HALITE_API void halite_generator_free(halite_generator *generator);
+
+/// Sets how tokens are chosen to Halite's own choices, which draw among likely tokens. The rest of the structure stays, the seed
+/// among it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generation_sampling(halite_generation *generation);
+
+/// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again; `kept`,
+/// which may be NULL, tells how many tokens that are.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_prompt(halite_sequence *sequence,
+                                     const uint32_t *tokens,
+                                     size_t count,
+                                     const halite_run_options *options,
+                                     size_t *kept);
+
+/// Adds tokens and computes the logits behind them.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_append(halite_sequence *sequence,
+                                     const uint32_t *tokens,
+                                     size_t count,
+                                     const halite_run_options *options);
+
+/// Adds tokens, and writes how likely each was behind those before it to `scores`, which has room for as many, as natural
+/// logarithms. The first token of a sequence has nothing before it: 0. For generators with `scoring`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_score(halite_sequence *sequence,
+                                    const uint32_t *tokens,
+                                    size_t count,
+                                    const halite_run_options *options,
+                                    double *scores);
+
+/// Lets the model write on, and tells each piece when it is there. The token that ends the text is neither told nor added. `stop`,
+/// which may be NULL, tells why it ended. When it fails, what was told stays.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_generate(halite_sequence *sequence,
+                                       const halite_generation *generation,
+                                       const halite_run_options *options,
+                                       halite_stop *stop);
+
+/// Takes the tokens behind the first `count` back. Takes no time.
+HALITE_API void halite_sequence_truncate(halite_sequence *sequence, size_t count);
+
+/// Number of tokens so far.
+HALITE_API size_t halite_sequence_count(const halite_sequence *sequence);
+
+/// All tokens so far.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_tokens(const halite_sequence *sequence,
+                                     halite_tokens **out);
+
+/// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no error,
+/// where they have to be computed first: before the first token, and behind `halite_sequence_load` and `halite_sequence_truncate`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_logits(const halite_sequence *sequence,
+                                     halite_tensor **out);
+
+/// Bytes of its caches on the device.
+HALITE_API size_t halite_sequence_size(const halite_sequence *sequence);
+
+/// A second sequence with the same tokens and a copy of the caches: from here on they go their own ways.
+HALITE_API HALITE_CHECK halite_error *halite_sequence_fork(halite_sequence *sequence, halite_sequence **out);
+
+/// Tokens and caches as bytes, for `halite_sequence_load` of a generator with the same model, context and types of caches.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_save(halite_sequence *sequence,
+                                   halite_blob **out);
+
+/// Becomes what was saved. Where that does not fit, the sequence is without tokens.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sequence_load(halite_sequence *sequence,
+                                   const void *data,
+                                   size_t size);
+
+/// Frees a sequence.
+HALITE_API void halite_sequence_free(halite_sequence *sequence);
+
+/// Reads a GGUF file of a model for embeddings; otherwise as `halite_session_builder_build`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_session_builder_embedder(halite_session_builder *builder,
+                                              const halite_run_options *options,
+                                              halite_embedder **out);
+
+/// Most tokens of a text.
+HALITE_API size_t halite_embedder_longest(const halite_embedder *embedder);
+
+/// The tokens of a text, with those that the model is used to at its beginning and end.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_embedder_tokenize(const halite_embedder *embedder,
+                                       const char *text,
+                                       halite_tokens **out);
+
+/// The vector of a text's tokens, a tensor of floats on the host; of length 1 if `normalize` says so.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_embedder_embed(const halite_embedder *embedder,
+                                    const uint32_t *tokens,
+                                    size_t count,
+                                    bool normalize,
+                                    const halite_run_options *options,
+                                    halite_tensor **out);
+
+/// Frees an embedder.
+HALITE_API void halite_embedder_free(halite_embedder *embedder);
 
 /// The profile as JSON. Times are in nanoseconds. `total_ns` is `upload_ns` + `launch_ns` + `wait_ns` + `download_ns`, by the
 /// host's clock; `devices` has what each device says of itself; `commands` what they ran, with the operation of the model that it

@@ -5,6 +5,7 @@
 #define HALITE_HALITE_HPP
 
 #include "cpp/build.hpp"
+#include "cpp/generate.hpp"
 #include "cpp/session.hpp"
 #include "cpp/tensor.hpp"
 

@@ -20,7 +20,7 @@ pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use embed::Embedder;
-pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling};
+pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
@@ -127,6 +127,12 @@ impl Generator {
     /// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
     pub fn text(&self, tokens: &[u32]) -> String {
         self.inner.tokenizer.decode(tokens, false)
+    }
+
+    /// The bytes of a token's text, for programs that put text together as it comes: [`TextDecoder`] waits for the other bytes of a
+    /// character. Control tokens have none.
+    pub fn bytes(&self, token: u32) -> Vec<u8> {
+        self.inner.tokenizer.bytes(token, false)
     }
 
     /// The token that texts begin with, if the model has one.

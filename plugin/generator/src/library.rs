@@ -12,7 +12,7 @@ pub const FOLDER: &str = "capi/src";
 const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
-pub const FILES: [&str; 22] = [
+pub const FILES: [&str; 26] = [
     "version",
     "failure",
     "error",
@@ -32,6 +32,10 @@ pub const FILES: [&str; 22] = [
     "function",
     "pending",
     "state",
+    "tokens",
+    "generator",
+    "sequence",
+    "embedder",
     "profile",
     "compile",
     "compiler",

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use halite::{RunOptions, Sampler, Stop};
+use halite::{RunOptions, Sampler, Stop, StopTexts};
 
 use super::{request::Wanted, slots::Slots};
 
@@ -18,32 +18,6 @@ pub(super) struct Answer {
     pub reason: &'static str,
 }
 
-/// Texts that end an answer, while it is written.
-struct Stops<'a> {
-    all: &'a [String],
-    /// What may be the beginning of one.
-    held: String,
-}
-
-impl Stops<'_> {
-    /// The text that is sure not to be part of one, and whether one is there.
-    fn push(&mut self, text: &str) -> (String, bool) {
-        self.held.push_str(text);
-        let found = self.all.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
-        if let Some(at) = found {
-            self.held.truncate(at);
-            return (std::mem::take(&mut self.held), true);
-        }
-        let may_begin = |at: &usize| {
-            let rest = &self.held[*at..];
-            self.all.iter().any(|stop| stop.starts_with(rest))
-        };
-        let at = self.held.char_indices().map(|(at, _)| at).find(may_begin).unwrap_or(self.held.len());
-        let rest = self.held.split_off(at);
-        (std::mem::replace(&mut self.held, rest), false)
-    }
-}
-
 /// Writes an answer, and tells text as soon as it is sure. `number` tells several answers to the same prompt apart.
 pub(super) fn write(
     slots: &Slots,
@@ -57,7 +31,7 @@ pub(super) fn write(
     let mut answer = Answer { text: String::new(), tokens: 0, kept: 0, reason: "stop" };
     let mut sampling = wanted.sampling.clone();
     sampling.seed = sampling.seed.wrapping_add(number);
-    let mut stops = Stops { all: &wanted.stops, held: String::new() };
+    let mut stops = StopTexts::new(&wanted.stops);
     let made = sequence.prompt(prompt, options).and_then(|kept| {
         answer.kept = kept;
         let mut sampler = Sampler::new(sampling);
@@ -71,26 +45,11 @@ pub(super) fn write(
     });
     slots.give(sequence);
     let stop = made?;
-    if stop != Stop::Caller && !stops.held.is_empty() {
-        answer.text.push_str(&stops.held);
-        _ = told(&stops.held);
+    let held = stops.finish();
+    if stop != Stop::Caller && !held.is_empty() {
+        answer.text.push_str(&held);
+        _ = told(&held);
     }
     answer.reason = if matches!(stop, Stop::Length | Stop::Context) { "length" } else { "stop" };
     Ok(answer)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Stops;
-
-    #[test]
-    fn texts_that_end_an_answer_are_not_told() {
-        let all = ["END".to_owned(), "\n\n".to_owned()];
-        let mut stops = Stops { all: &all, held: String::new() };
-        assert_eq!(stops.push("a E"), ("a ".to_owned(), false));
-        assert_eq!(stops.push("N"), (String::new(), false));
-        assert_eq!(stops.push("é\n"), ("ENé".to_owned(), false));
-        assert_eq!(stops.push("b"), ("\nb".to_owned(), false));
-        assert_eq!(stops.push("c\n\nEND"), ("c".to_owned(), true));
-    }
 }

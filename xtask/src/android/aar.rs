@@ -19,6 +19,7 @@ const KEPT: &str = "\
 -keepclasseswithmembernames class org.halite.* { native <methods>; }
 -keep class org.halite.HaliteException { <init>(...); }
 -keep class org.halite.Progress { void tell(...); }
+-keep class org.halite.Texts { boolean tell(...); }
 ";
 
 /// Packs into a folder, twice, and compares.

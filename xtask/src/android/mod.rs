@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::{
@@ -76,6 +76,14 @@ impl Abi {
         }
     }
 
+    /// The processor's number in ELF files (`EM_AARCH64`, `EM_X86_64`).
+    fn machine(self) -> u16 {
+        match self {
+            Abi::Arm64 => 183,
+            Abi::X86 => 62,
+        }
+    }
+
     /// Rust's name of the system.
     pub fn triple(self) -> String {
         format!("{}-linux-android", self.processor())
@@ -87,19 +95,38 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(why) = java::missing() {
         anyhow::bail!("{why}");
     }
-    let to = std::path::absolute(repo(&options.to.to_string_lossy()))?;
-    let mut libraries = Vec::new();
-    for abi in &options.abi {
-        libraries.push((*abi, build(*abi, options, &to.join(abi.name()))?));
-    }
-    say("AAR");
-    let aar = aar::make(&to, &libraries, dist::date()?)?;
+    let aar = make(options, &[])?;
     println!("{} bytes  {}", fs::metadata(&aar)?.len(), aar.display());
     Ok(())
 }
 
+/// Builds the AAR that is shipped, with these flags for Rust's compiler, in a folder; returns its path.
+pub fn for_packages(to: &Path, flags: &str) -> Result<PathBuf> {
+    let (abi, profile) = (Abi::value_variants().to_vec(), "dist".to_owned());
+    let options = Options { to: to.to_owned(), abi, profile, without_tools: true };
+    make(&options, &[("RUSTFLAGS", flags)])
+}
+
+/// Holds a library of an AAR against what Android asks.
+pub fn check_library(abi: Abi, library: &Path) -> Result<()> {
+    let head = fs::read(library).with_context(|| format!("cannot read '{}'", library.display()))?;
+    let machine = head.get(18..20).map(|two| u16::from_le_bytes([two[0], two[1]]));
+    ensure!(machine == Some(abi.machine()), "'{}' is for another processor: {machine:?}", library.display());
+    check::file(library, true)
+}
+
+fn make(options: &Options, environment: &[(&str, &str)]) -> Result<PathBuf> {
+    let to = std::path::absolute(repo(&options.to.to_string_lossy()))?;
+    let mut libraries = Vec::new();
+    for abi in &options.abi {
+        libraries.push((*abi, build(*abi, options, environment, &to.join(abi.name()))?));
+    }
+    say("AAR");
+    aar::make(&to, &libraries, dist::date()?)
+}
+
 /// Builds for one kind of processor into a folder; returns the library.
-fn build(abi: Abi, options: &Options, to: &Path) -> Result<PathBuf> {
+fn build(abi: Abi, options: &Options, environment: &[(&str, &str)], to: &Path) -> Result<PathBuf> {
     say(&format!("Android {}", abi.name()));
     let triple = abi.triple();
     ci::add_targets(&[&triple])?;
@@ -112,7 +139,7 @@ fn build(abi: Abi, options: &Options, to: &Path) -> Result<PathBuf> {
     library
         .args(linking.flags(true))
         .arg(format!("-Clink-arg={}", linking.to_linker(&format!("-soname={LIBRARY}"))));
-    shell::run(&mut library)?;
+    shell::run(library.envs(environment.iter().copied()))?;
     let library = to.join("lib").join(LIBRARY);
     copy(&built.join("libhalite_java.so"), &library)?;
     check::file(&library, true)?;
@@ -120,7 +147,7 @@ fn build(abi: Abi, options: &Options, to: &Path) -> Result<PathBuf> {
     if !options.without_tools {
         let mut program = cargo(&["rustc", "--package", tools::PACKAGE, "--bin", tools::PROGRAM]);
         program.args(["--profile", &options.profile, "--target", &triple, "--"]).args(linking.flags(false));
-        shell::run(&mut program)?;
+        shell::run(program.envs(environment.iter().copied()))?;
         let program = to.join("bin").join(tools::PROGRAM);
         copy(&built.join(tools::PROGRAM), &program)?;
         check::file(&program, false)?;

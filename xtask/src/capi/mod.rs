@@ -68,11 +68,11 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds what is shipped and installs it into a prefix, which it returns.
-pub fn for_packages(prefix: &std::path::Path) -> Result<PathBuf> {
-    let options =
-        Options { to: Some(prefix.to_owned()), debug: false, target: None, check: false, memory: false };
-    run(&options)?;
+/// Builds what is shipped, with these flags for Rust's compiler, and installs it into a prefix, which it returns.
+pub fn for_packages(prefix: &std::path::Path, flags: &str) -> Result<PathBuf> {
+    say("libhalite");
+    let built = build::build("dist", None, &[("RUSTFLAGS", flags)])?;
+    install(&built, &Layout::of(&built.system, built.abi), prefix)?;
     Ok(prefix.to_owned())
 }
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::Parts;
 use crate::shell::{cargo, output, repo};
 
-/// Packages that are shipped: the program, libhalite, the Python module.
-const SHIPPED: [&str; 3] = ["halite-tools", "halite-c", "halite-python"];
+/// Packages that are shipped: the program, libhalite, the Python module, the native half of Java's interface.
+const SHIPPED: [&str; 4] = ["halite-tools", "halite-c", "halite-python", "halite-java"];
 
 /// The list as text, in an order that does not change.
 pub fn of_materials(parts: &Parts) -> Result<String> {

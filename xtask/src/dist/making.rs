@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Options, Parts, packages, smoke};
 use crate::{
-    capi,
+    android, capi, java,
     shell::{self, cargo, command, exists, output, repo, say},
     tools, wheel,
 };
@@ -40,28 +40,39 @@ pub fn make(options: &Options) -> Result<()> {
 
 /// Builds what was not given.
 fn gather(options: &Options) -> Result<Parts> {
+    let flags = remapped();
     let program = match &options.program {
         Some(program) => std::path::absolute(program)?,
         None => {
             say("the program");
             let mut build =
                 cargo(&["build", "--profile", "dist", "--package", tools::PACKAGE, "--bin", tools::PROGRAM]);
-            shell::run(build.env("RUSTFLAGS", remapped()))?;
+            shell::run(build.env("RUSTFLAGS", &flags))?;
             repo("target/dist").join(tools::PROGRAM)
         }
     };
     let c = match &options.c {
         Some(prefix) => std::path::absolute(prefix)?,
-        None => capi::for_packages(&repo("target/xtask/packages-c"))?,
+        None => capi::for_packages(&repo("target/xtask/packages-c"), &flags)?,
     };
     let wheel = match &options.wheel {
-        Some(file) => Some(std::path::absolute(file)?),
         None if options.without_wheel => None,
-        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"))?),
+        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"), &flags)?),
+        given => given.as_ref().map(std::path::absolute).transpose()?,
+    };
+    let java = match &options.java {
+        None if options.without_java => None,
+        None => Some(java::for_packages(&repo("target/xtask/packages-java"), &flags)?),
+        given => given.as_ref().map(std::path::absolute).transpose()?,
+    };
+    let aar = match &options.aar {
+        None if options.without_aar => None,
+        None => Some(android::for_packages(&repo("target/xtask/packages-android"), &flags)?),
+        given => given.as_ref().map(std::path::absolute).transpose()?,
     };
     let library = packages::library(&c)?;
     let abi = library.rsplit_once(".so.").context("the library's name has no version")?.1.to_owned();
-    Ok(Parts { program, c, wheel, version: version()?, abi, date: date()? })
+    Ok(Parts { program, c, wheel, java, aar, version: version()?, abi, date: date()? })
 }
 
 /// Flags that keep the names of this machine's folders out of what is built.

@@ -1,4 +1,5 @@
-//! The chore that makes packages of what is shipped: archives, Debian packages, a wheel, a list of what is in them, checksums. The same
+//! The chore that makes packages of what is shipped: archives, Debian packages, a wheel, packages for Java and
+//! Android, a list of what is in them, checksums. The same
 //! sources give the same bytes. With `--check` each package is installed into a root of its own and runs the demo there.
 
 mod bill;
@@ -34,11 +35,23 @@ pub struct Options {
     /// No wheel
     #[arg(long, conflicts_with = "wheel")]
     without_wheel: bool,
+    /// Take what `cargo xtask java --to` made there instead of building the package for Java on desktops
+    #[arg(long, value_name = "DIR")]
+    java: Option<PathBuf>,
+    /// No package for Java on desktops
+    #[arg(long, conflicts_with = "java")]
+    without_java: bool,
+    /// Take this AAR instead of building one
+    #[arg(long, value_name = "FILE")]
+    aar: Option<PathBuf>,
+    /// No AAR
+    #[arg(long, conflicts_with = "aar")]
+    without_aar: bool,
     /// Make everything twice and compare; install each package into a root of its own, without compilers, and run the demo there
     #[arg(long)]
     check: bool,
     /// No packages: tools without linked drivers, and the plug-ins, laid out as they are installed
-    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "check"])]
+    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "java", "without_java", "aar", "without_aar", "check"])]
     plugins: bool,
     /// With --plugins: not optimized, for tests of the layout
     #[arg(long, requires = "plugins")]
@@ -53,6 +66,10 @@ pub struct Parts {
     pub c: PathBuf,
     /// The Python package.
     pub wheel: Option<PathBuf>,
+    /// A folder with `halite.jar` and the native library for desktops.
+    pub java: Option<PathBuf>,
+    /// The package for Android.
+    pub aar: Option<PathBuf>,
     pub version: String,
     /// The version of libhalite's interface, as in its file name: `0.1`.
     pub abi: String,

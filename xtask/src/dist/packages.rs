@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 use super::{Parts, bill, tree::Tree};
 use crate::{
+    java,
     shell::{self, command, output, repo},
     tools,
 };
@@ -38,9 +39,14 @@ pub fn make(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
     made.push(archive(parts, &tree, to)?);
 
     made.extend(debian(parts, to, work)?);
-    if let Some(wheel) = &parts.wheel {
-        let name = wheel.file_name().context("a wheel has a name")?;
-        fs::copy(wheel, to.join(name)).with_context(|| format!("cannot copy '{}'", wheel.display()))?;
+    if let Some(java) = &parts.java {
+        let tree = Tree::new(work.join(format!("halite-java-{version}-{system}")))?;
+        for_java(java, &tree)?;
+        made.push(archive(parts, &tree, to)?);
+    }
+    for whole in [&parts.wheel, &parts.aar].into_iter().flatten() {
+        let name = whole.file_name().context("a package has a name")?;
+        fs::copy(whole, to.join(name)).with_context(|| format!("cannot copy '{}'", whole.display()))?;
         made.push(to.join(name));
     }
     let list = to.join(format!("halite-{version}.cdx.json"));
@@ -48,6 +54,16 @@ pub fn make(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
     made.push(list);
     made.push(checksums(to, &made)?);
     Ok(made)
+}
+
+/// Both halves of the Java interface for desktops, and a program.
+fn for_java(from: &Path, tree: &Tree) -> Result<()> {
+    for name in [java::JAR.to_owned(), java::library()] {
+        tree.copy(&from.join(&name), &format!("lib/{name}"))?;
+    }
+    tree.copy(&repo("java/examples/Digits.java"), "share/halite/examples/Digits.java")?;
+    documents(tree, "share/doc/halite-java")?;
+    demo(tree, "")
 }
 
 /// The program with what belongs to it, below `prefix`.

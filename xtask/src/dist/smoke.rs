@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use super::{Parts, tree::Tree};
+use clap::ValueEnum;
+
 use crate::{
+    android, java, python,
     shell::{command, exists, output, repo, say},
     swiftshader, wheel,
 };
@@ -30,6 +33,8 @@ pub fn run(parts: &Parts, made: &[PathBuf]) -> Result<()> {
         |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     for path in made {
         match name(path) {
+            archive if archive.starts_with("halite-java-") => java_program(&driver, path, &archive)?,
+            aar if aar.ends_with(".aar") => holds(path, &aar)?,
             archive if archive.starts_with("halite-") && archive.ends_with(".tar.xz") => {
                 let root = fresh(parts, &driver)?;
                 unpack(path, &root.root.join("opt/halite"))?;
@@ -154,4 +159,52 @@ fn c_program(parts: &Parts, driver: &Path, archive: &Path, name: &str) -> Result
         &["/opt/digits", &format!("{demo}/digits.onnx"), &format!("{demo}/sample_7.npy"), "7"],
     )?;
     told(begun, &text, "This is a 7")
+}
+
+/// A program in Java: compiled against the unpacked archive, run by this machine's virtual machine with nothing else of Halite, in a home
+/// of its own.
+fn java_program(driver: &Path, archive: &Path, name: &str) -> Result<()> {
+    say(&format!("{name} in a folder of its own"));
+    let root = Tree::new(repo("target/xtask/packages-java-root"))?;
+    let (package, classes) = (root.root.join("package"), root.root.join("classes"));
+    unpack(archive, &package)?;
+    root.copy(driver, DRIVER)?;
+    let jar = package.join("lib").join(java::JAR);
+    fs::create_dir_all(&classes)?;
+    let mut compile = command("javac", &["-encoding", "UTF-8", "-d"]);
+    compile.arg(&classes).arg("-classpath").arg(&jar).arg(package.join("share/halite/examples/Digits.java"));
+    output(&mut compile).context("the example of the Java interface")?;
+    let begun = Instant::now();
+    let mut run = command("java", &[]);
+    run.arg(format!("-Djava.library.path={}", package.join("lib").display()));
+    run.arg("-classpath").arg(std::env::join_paths([&jar, &classes])?).arg("Digits");
+    for file in ["digits.onnx", "sample_7.npy"] {
+        run.arg(package.join("share/halite/demo").join(file));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    run.env_clear().env("HOME", root.root.join(HOME)).env("PATH", path);
+    told(begun, &output(&mut run)?, "This is a 7")
+}
+
+/// Nothing here can install an AAR: it has what an app takes from it, and each library is for the processor of its folder.
+fn holds(aar: &Path, name: &str) -> Result<()> {
+    say(&format!("what is in {name}"));
+    let root = Tree::new(repo("target/xtask/packages-aar"))?;
+    let script = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])";
+    let mut unzip = command(&python::find()?, &["-c", script]);
+    output(unzip.arg(aar).arg(&root.root))?;
+    for file in ["AndroidManifest.xml", "classes.jar", "proguard.txt", "R.txt"] {
+        ensure!(root.root.join(file).is_file(), "{name} has no {file}");
+    }
+    let mut libraries = 0;
+    for abi in android::Abi::value_variants() {
+        let library = root.root.join("jni").join(abi.name()).join("libhalite.so");
+        if library.is_file() {
+            android::check_library(*abi, &library)?;
+            libraries += 1;
+        }
+    }
+    ensure!(libraries > 0, "{name} has no library");
+    println!("{libraries} libraries, whose symbols API {} has", android::API);
+    Ok(())
 }

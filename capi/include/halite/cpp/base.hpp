@@ -200,15 +200,19 @@ struct Free {
     void operator()(halite_device *raw) const noexcept { halite_device_free(raw); }
     void operator()(halite_device_list *raw) const noexcept { halite_device_list_free(raw); }
     void operator()(halite_drivers *raw) const noexcept { halite_drivers_free(raw); }
+    void operator()(halite_embedder *raw) const noexcept { halite_embedder_free(raw); }
     void operator()(halite_function *raw) const noexcept { halite_function_free(raw); }
+    void operator()(halite_generator *raw) const noexcept { halite_generator_free(raw); }
     void operator()(halite_model *raw) const noexcept { halite_model_free(raw); }
     void operator()(halite_outputs *raw) const noexcept { halite_outputs_free(raw); }
     void operator()(halite_pending *raw) const noexcept { halite_pending_free(raw); }
     void operator()(halite_profile *raw) const noexcept { halite_profile_free(raw); }
+    void operator()(halite_sequence *raw) const noexcept { halite_sequence_free(raw); }
     void operator()(halite_session *raw) const noexcept { halite_session_free(raw); }
     void operator()(halite_session_builder *raw) const noexcept { halite_session_builder_free(raw); }
     void operator()(halite_state *raw) const noexcept { halite_state_free(raw); }
     void operator()(halite_tensor *raw) const noexcept { halite_tensor_free(raw); }
+    void operator()(halite_tokens *raw) const noexcept { halite_tokens_free(raw); }
     void operator()(halite_value *raw) const noexcept { halite_value_free(raw); }
 };
 

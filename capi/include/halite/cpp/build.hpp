@@ -2,6 +2,7 @@
 #ifndef HALITE_CPP_BUILD_HPP
 #define HALITE_CPP_BUILD_HPP
 
+#include "generate.hpp"
 #include "session.hpp"
 
 namespace halite {
@@ -140,6 +141,24 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         const halite_run_options raw = options.raw();
         return detail::make<Session, halite_session>(
             [&](halite_session **out) { return halite_session_builder_build(get(), &raw, out); });
+    }
+    /// Makes a language model of a GGUF file, instead of a session.
+    Result<Generator> generator(const GeneratorOptions &wanted = {}, const RunOptions &options = {}) {
+        const halite_run_options raw = options.raw();
+        auto stated = detail::structure<halite_generator_options>();
+        stated.context = wanted.context;
+        stated.keys = static_cast<halite_cache_type>(wanted.keys);
+        stated.values = static_cast<halite_cache_type>(wanted.values);
+        stated.scoring = wanted.scoring;
+        return detail::make<Generator, halite_generator>([&](halite_generator **out) {
+            return halite_session_builder_generator(get(), &stated, &raw, out);
+        });
+    }
+    /// Makes a model of vectors of a GGUF file, instead of a session.
+    Result<Embedder> embedder(const RunOptions &options = {}) {
+        const halite_run_options raw = options.raw();
+        return detail::make<Embedder, halite_embedder>(
+            [&](halite_embedder **out) { return halite_session_builder_embedder(get(), &raw, out); });
     }
 };
 

@@ -35,6 +35,32 @@ final class Native {
             long token,
             Progress listener);
 
+    static native long generator(
+            String[] settings,
+            byte[] array,
+            ByteBuffer buffer,
+            int file,
+            long offset,
+            long length,
+            long context,
+            String keys,
+            String values,
+            boolean scoring,
+            long timeout,
+            long token,
+            Progress listener);
+
+    static native long embedder(
+            String[] settings,
+            byte[] array,
+            ByteBuffer buffer,
+            int file,
+            long offset,
+            long length,
+            long timeout,
+            long token,
+            Progress listener);
+
     static native String[] functions(long session);
 
     static native String[] values(long session, String function, boolean isOutputs);
@@ -74,6 +100,66 @@ final class Native {
     static native byte[] stateSave(long state);
 
     static native void stateLoad(long state, byte[] saved);
+
+    static native long generatorSize(long generator, boolean ofVocabulary);
+
+    static native int[] generatorTokenize(long generator, String text, boolean withControl);
+
+    static native String generatorText(long generator, int[] tokens);
+
+    static native boolean generatorIsEnd(long generator, int token);
+
+    static native String generatorChat(long generator, String[] rolesAndContents);
+
+    static native String generatorDevice(long generator);
+
+    static native long sequence(long generator);
+
+    static native long sequencePrompt(
+            long sequence, int[] tokens, long timeout, long token, Progress listener);
+
+    static native void sequenceAppend(
+            long sequence, int[] tokens, long timeout, long token, Progress listener);
+
+    static native double[] sequenceScore(
+            long sequence, int[] tokens, long timeout, long token, Progress listener);
+
+    static native String sequenceGenerate(
+            long sequence,
+            float temperature,
+            float topP,
+            float minP,
+            float penalty,
+            int topK,
+            int penaltyLast,
+            long seed,
+            long most,
+            String[] stops,
+            Texts texts,
+            long timeout,
+            long token,
+            Progress listener);
+
+    static native void sequenceTruncate(long sequence, long count);
+
+    static native int[] sequenceTokens(long sequence);
+
+    static native float[] sequenceLogits(long sequence);
+
+    static native long sequenceBytes(long sequence);
+
+    static native long sequenceFork(long sequence);
+
+    static native byte[] sequenceSave(long sequence);
+
+    static native void sequenceLoad(long sequence, byte[] saved);
+
+    static native long embedderLongest(long embedder);
+
+    static native int[] embedderTokenize(long embedder, String text);
+
+    static native float[] embedderEmbed(
+            long embedder, int[] tokens, boolean normalize, long timeout, long token, Progress listener);
 
     static native long tensor(
             String elementType, long[] shape, ByteBuffer elements, int offset, int length, long session);

@@ -262,5 +262,47 @@ public final class Session extends Handle {
                             bounds.token(),
                             bounds.listener()));
         }
+
+        /** Makes a language model that writes text, of a GGUF file, instead of a session. */
+        public @NonNull Generator generator(@Nullable GeneratorOptions wanted) {
+            return generator(wanted, null);
+        }
+
+        /** The same within bounds. */
+        public @NonNull Generator generator(@Nullable GeneratorOptions wanted, @Nullable RunOptions options) {
+            GeneratorOptions chosen = Generator.orDefault(wanted);
+            RunOptions bounds = options == null ? RunOptions.NONE : options;
+            return new Generator(
+                    Native.generator(
+                            settings.toArray(new String[0]),
+                            array,
+                            buffer,
+                            file,
+                            offset,
+                            length,
+                            chosen.context,
+                            chosen.keys.text,
+                            chosen.values.text,
+                            chosen.scoring,
+                            bounds.timeout(),
+                            bounds.token(),
+                            bounds.listener()));
+        }
+
+        /** Makes a language model that makes vectors of texts, of a GGUF file, instead of a session. */
+        public @NonNull Embedder embedder(@Nullable RunOptions options) {
+            RunOptions bounds = options == null ? RunOptions.NONE : options;
+            return new Embedder(
+                    Native.embedder(
+                            settings.toArray(new String[0]),
+                            array,
+                            buffer,
+                            file,
+                            offset,
+                            length,
+                            bounds.timeout(),
+                            bounds.token(),
+                            bounds.listener()));
+        }
     }
 }

@@ -19,25 +19,26 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Tests of the Java interface on a desktop virtual machine: {@code JavaTests DEMO DECODER CACHE [DEVICE]}, where DEMO is the folder
- * demo/digits, DECODER a model with state, and CACHE an empty folder. `cargo xtask java --check` runs them on each Vulkan driver.
+ * Tests of the Java interface on a desktop virtual machine: {@code JavaTests DEMO DECODER LANGUAGE CACHE [DEVICE]}, where
+ * DEMO is the folder demo/digits, DECODER a model with state, LANGUAGE the folder of small language models, and CACHE an empty folder. `cargo xtask java --check` runs them on each Vulkan driver.
  */
 public final class JavaTests {
     private static File digits;
     private static File decoder;
     private static File cache;
-    private static String device;
+    static String device;
     private static byte[] picture;
 
-    private interface Test {
+    interface Test {
         void run() throws Exception;
     }
 
     public static void main(String[] args) throws Exception {
         digits = new File(args[0], "digits.onnx");
         decoder = new File(args[1]);
-        cache = new File(args[2]);
-        device = args.length > 3 ? args[3] : "vulkan";
+        TextTests.folder = new File(args[2]);
+        cache = new File(args[3]);
+        device = args.length > 4 ? args[4] : "vulkan";
         byte[] npy = Files.readAllBytes(new File(args[0], "sample_7.npy").toPath());
         picture = Arrays.copyOfRange(npy, npy.length - 16 * 16 * 4, npy.length);
 
@@ -54,6 +55,8 @@ public final class JavaTests {
         tests.put("state goes on, is reset, forked, saved and loaded", JavaTests::state);
         tests.put("many threads run one session", JavaTests::threads);
         tests.put("compiled models are kept in the app's folder", JavaTests::caches);
+        TextTests.add(tests);
+        tests.put("the interface says what may be null", JavaTests::nullness);
         int failed = 0;
         for (Map.Entry<String, Test> test : tests.entrySet()) {
             try {
@@ -70,6 +73,35 @@ public final class JavaTests {
     }
 
     // What is tested.
+
+    /** Kotlin takes what is not annotated for something that may be null or not, and no compiler helps then. */
+    private static void nullness() throws Exception {
+        int seen = 0;
+        for (File source : new File("java/api/org/halite").listFiles((folder, name) -> !name.startsWith("package-"))) {
+            String text = new String(Files.readAllBytes(source.toPath()), StandardCharsets.UTF_8).replaceAll("<[^<>]*>", "");
+            Class<?> type = Class.forName("org.halite." + source.getName().replace(".java", ""), false, JavaTests.class.getClassLoader());
+            if (!java.lang.reflect.Modifier.isPublic(type.getModifiers())) {
+                continue;
+            }
+            // References in the head of a public method: each has one of the two annotations before it.
+            java.util.regex.Matcher heads =
+                    java.util.regex.Pattern.compile("\\n +public (?!enum|class|final class|static final class|interface)([^;{=]*?)\\(([^{;]*?)\\)[^{;]*[{;]").matcher(text);
+            while (heads.find()) {
+                String head = heads.group(1).trim();
+                List<String> parts = new ArrayList<>(Arrays.asList(heads.group(2).split(",")));
+                parts.add(head.contains(" ") ? head.replaceAll(" \\w+$", "") : "void");
+                for (String part : parts) {
+                    String plain = part.trim().replaceAll("\\b(static|final|synchronized)\\b", "").trim();
+                    boolean primitive = plain.isEmpty() || plain.matches("(void|boolean|int|long|float|double|byte)( \\w+)?");
+                    check(
+                            primitive || plain.startsWith("@NonNull") || plain.startsWith("@Nullable"),
+                            source.getName() + ": " + heads.group(0).trim() + ": is '" + plain + "' null?");
+                    seen += primitive ? 0 : 1;
+                }
+            }
+        }
+        check(seen > 80, "only " + seen + " references were found");
+    }
 
     private static void devicesAreListed() {
         List<Device> all = Device.list();
@@ -436,7 +468,7 @@ public final class JavaTests {
         return field.getInt(file);
     }
 
-    private static HaliteException thrown(Test test) {
+    static HaliteException thrown(Test test) {
         try {
             test.run();
         } catch (HaliteException expected) {
@@ -447,18 +479,18 @@ public final class JavaTests {
         throw new AssertionError("nothing was thrown");
     }
 
-    private static HaliteException invalid(Test test, String part) {
+    static HaliteException invalid(Test test, String part) {
         HaliteException error = thrown(test);
         equal(error.kind(), HaliteException.Kind.INVALID_INPUT);
         check(error.getMessage().contains(part), error.getMessage());
         return error;
     }
 
-    private static void equal(Object is, Object wanted) {
+    static void equal(Object is, Object wanted) {
         check(java.util.Objects.equals(wanted, is), "it is " + is + ", not " + wanted);
     }
 
-    private static void check(boolean holds, String otherwise) {
+    static void check(boolean holds, String otherwise) {
         if (!holds) {
             throw new AssertionError(otherwise);
         }

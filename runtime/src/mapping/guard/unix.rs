@@ -35,6 +35,8 @@ static SLOTS: [Slot; MOST] = [const {
 static ANY: AtomicBool = AtomicBool::new(false);
 /// Who handled the signal before.
 static BEFORE: Before = Before(UnsafeCell::new(MaybeUninit::uninit()));
+/// Whether that handler was for one time only, which was.
+static GONE: AtomicBool = AtomicBool::new(false);
 /// Bytes of a page, once the handler is installed; 0 where it could not be.
 static PAGE: OnceLock<usize> = OnceLock::new();
 
@@ -143,14 +145,16 @@ fn install() -> usize {
 /// nothing that a handler must not call.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system hands a valid description to a handler with SA_SIGINFO.
-    let address = unsafe { (*info).si_addr() }.addr();
+    let (cause, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    // One that a process sent, by a code of 0 or less, has no address.
+    let is_sent = cause <= 0;
     for slot in &SLOTS {
         let (start, end) = (slot.start.load(Ordering::SeqCst), slot.end.load(Ordering::SeqCst));
-        if (start..end).contains(&address) && fill(slot, address, end) {
+        if !is_sent && (start..end).contains(&address) && fill(slot, address, end) {
             return;
         }
     }
-    pass_on(signal, info, context);
+    pass_on(signal, info, context, is_sent);
 }
 
 /// Replaces the rest of a mapping, from the page of this address on, by zeros.
@@ -177,29 +181,50 @@ fn fill(slot: &Slot, address: usize, end: usize) -> bool {
 }
 
 /// Does what would have happened without this handler.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void, is_sent: bool) {
     // SAFETY: it was written before this handler was installed, and never since.
     let before = unsafe { (*BEFORE.0.get()).assume_init_ref() };
-    match before.sa_sigaction {
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // The access is tried again, and ends the process as it would have.
-            // SAFETY: all zeros, with the default action, is a valid `sigaction`.
-            unsafe {
-                let mut plain: libc::sigaction = std::mem::zeroed();
-                plain.sa_sigaction = libc::SIG_DFL;
-                libc::sigaction(signal, &raw const plain, ptr::null_mut());
-            }
-        }
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: the flag says that it is a handler of this type.
-            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                unsafe { std::mem::transmute(handler) };
-            handler(signal, info, context);
-        }
+    let action = if GONE.load(Ordering::SeqCst) { libc::SIG_DFL } else { before.sa_sigaction };
+    match action {
+        libc::SIG_IGN if is_sent => {}
+        libc::SIG_DFL | libc::SIG_IGN => end(signal, is_sent),
         handler => {
-            // SAFETY: without the flag it is a handler of this type.
-            let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
-            handler(signal);
+            GONE.store(before.sa_flags & libc::SA_RESETHAND != 0, Ordering::SeqCst);
+            let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: the sets are ours, and these functions may be called in a handler. The signals are blocked that the system would
+            // have blocked for this handler; when it leaves by a jump, it restores what it was meant to restore.
+            unsafe {
+                let mut blocked = before.sa_mask;
+                if before.sa_flags & libc::SA_NODEFER == 0 {
+                    libc::sigaddset(&raw mut blocked, signal);
+                }
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, mask.as_mut_ptr());
+            }
+            if before.sa_flags & libc::SA_SIGINFO != 0 {
+                // SAFETY: the flag says that it is a handler of this type.
+                let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                    unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: without the flag it is a handler of this type.
+                let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+            // SAFETY: the call above has written the set.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), ptr::null_mut()) };
+        }
+    }
+}
+
+/// Lets the process end as it would have: the access is tried again without a handler, a signal that was sent comes again.
+fn end(signal: c_int, is_sent: bool) {
+    // SAFETY: all zeros, with the default action, is a valid `sigaction`; a handler may call these functions.
+    unsafe {
+        let mut plain: libc::sigaction = std::mem::zeroed();
+        plain.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &raw const plain, ptr::null_mut());
+        if is_sent {
+            libc::raise(signal);
         }
     }
 }
@@ -228,6 +253,138 @@ mod tests {
         assert_eq!(other[page], 0);
         assert!(is_cut(&other));
         assert!(!is_cut(&Bytes::from_static(b"own")));
+    }
+
+    /// What the program's own handler saw: how often it ran, the last address, and whether the signals were blocked that it asked for.
+    static RAN: AtomicUsize = AtomicUsize::new(0);
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    static BLOCKED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn own_handler(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        RAN.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as in `handle`; the set is ours.
+        unsafe {
+            let mut mask = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+            libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut mask);
+            let both = libc::sigismember(&raw const mask, signal)
+                + libc::sigismember(&raw const mask, libc::SIGUSR1);
+            BLOCKED.store(both == 2, Ordering::SeqCst);
+            if (*info).si_code > 0 {
+                let address = (*info).si_addr();
+                SEEN.store(address.addr(), Ordering::SeqCst);
+                let (page, how) = (
+                    libc::sysconf(libc::_SC_PAGESIZE) as usize,
+                    libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED,
+                );
+                let from = address.byte_sub(address.addr() % page);
+                libc::mmap(from, page, libc::PROT_READ, how, -1, 0);
+            }
+        }
+    }
+
+    /// Sets what the program does with the signal before Halite comes.
+    fn program_has(action: usize, flags: c_int) {
+        // SAFETY: zeros are a valid `sigaction`; the handler is one of the type that the flags say.
+        unsafe {
+            let mut own: libc::sigaction = std::mem::zeroed();
+            own.sa_sigaction = action;
+            own.sa_flags = flags;
+            libc::sigaddset(&raw mut own.sa_mask, libc::SIGUSR1);
+            assert_eq!(libc::sigaction(libc::SIGBUS, &raw const own, ptr::null_mut()), 0);
+        }
+    }
+
+    /// A file of four pages that was cut to one after it was mapped.
+    fn cut_file() -> (tempfile::TempDir, File, usize) {
+        let page = *PAGE.get_or_init(install);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7u8; 4 * page]).unwrap();
+        (folder, File::options().read(true).write(true).open(&path).unwrap(), page)
+    }
+
+    fn our_mapping_still_reads_as_zeros() {
+        let (_folder, file, page) = cut_file();
+        let bytes = map(&file, 4 * page).unwrap().unwrap();
+        file.set_len(page as u64).unwrap();
+        assert_eq!((bytes[0], bytes[2 * page]), (7, 0));
+    }
+
+    fn send() {
+        // SAFETY: a signal to this thread, for which there is a handler, or which ends the process.
+        unsafe { libc::raise(libc::SIGBUS) };
+    }
+
+    /// The program's handler gets what is its own, with what it blocks, and nothing else.
+    fn handled() {
+        program_has(own_handler as *const () as usize, libc::SA_SIGINFO);
+        our_mapping_still_reads_as_zeros();
+        assert_eq!(RAN.load(Ordering::SeqCst), 0, "what is ours is nobody else's");
+        // A mapping of the program's, which we know nothing of.
+        let (_folder, file, page) = cut_file();
+        // SAFETY: a new mapping, which is never taken away.
+        let foreign = unsafe {
+            libc::mmap(ptr::null_mut(), 4 * page, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
+        };
+        file.set_len(page as u64).unwrap();
+        // SAFETY: within the mapping, whose missing page the program's handler makes.
+        let value = unsafe { foreign.cast::<u8>().add(3 * page + 5).read_volatile() };
+        assert_eq!((value, RAN.load(Ordering::SeqCst)), (0, 1));
+        assert_eq!(SEEN.load(Ordering::SeqCst), foreign.addr() + 3 * page + 5);
+        assert!(BLOCKED.load(Ordering::SeqCst));
+        send();
+        assert_eq!(RAN.load(Ordering::SeqCst), 2);
+        our_mapping_still_reads_as_zeros();
+        assert_eq!(RAN.load(Ordering::SeqCst), 2);
+    }
+
+    /// What a process of its own does, as its handler was there before ours.
+    fn child(kind: &str) {
+        match kind {
+            "handled" => handled(),
+            "once" => {
+                program_has(own_handler as *const () as usize, libc::SA_SIGINFO | libc::SA_RESETHAND);
+                our_mapping_still_reads_as_zeros();
+                send();
+                assert_eq!(RAN.load(Ordering::SeqCst), 1);
+                our_mapping_still_reads_as_zeros();
+                send();
+            }
+            "ignored" => {
+                program_has(libc::SIG_IGN, 0);
+                our_mapping_still_reads_as_zeros();
+                send();
+                our_mapping_still_reads_as_zeros();
+            }
+            _ => {
+                program_has(libc::SIG_DFL, 0);
+                our_mapping_still_reads_as_zeros();
+                send();
+            }
+        }
+    }
+
+    #[test]
+    fn signals_that_are_not_ours_do_what_they_did_before() {
+        use std::os::unix::process::ExitStatusExt;
+        const CHILD: &str = "HALITE_TEST_SIGNAL";
+        if let Ok(kind) = std::env::var(CHILD) {
+            return child(&kind);
+        }
+        let name = "mapping::guard::unix::tests::signals_that_are_not_ours_do_what_they_did_before";
+        for (kind, ends_by) in [
+            ("handled", None),
+            ("ignored", None),
+            ("once", Some(libc::SIGBUS)),
+            ("default", Some(libc::SIGBUS)),
+        ] {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, kind).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.signal(), ends_by, "{kind}: {} {text}", out.status);
+            assert!(ends_by.is_some() || out.status.success(), "{kind}: {text}");
+            assert!(String::from_utf8_lossy(&out.stdout).contains("running 1 test"), "{kind}");
+        }
     }
 
     #[test]

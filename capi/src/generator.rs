@@ -1,0 +1,219 @@
+//! Language models that write text: tokens and texts, conversations, sequences.
+
+use std::ffi::c_char;
+
+use halite::{CacheType, Generator, GeneratorOptions, Message};
+
+use crate::{
+    blob::halite_blob,
+    builder::{self, halite_session_builder},
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
+    options::{Bounds, halite_run_options},
+    raw::{self, Grows, Out},
+    sequence::halite_sequence,
+    session::halite_session,
+    tokens::{given, halite_tokens},
+};
+
+/// A language model that writes text, from a GGUF file: its session, tokenizer and chat template. Any thread may use it. Sequences
+/// share its weights; each has caches of its own.
+pub struct halite_generator(Generator);
+
+/// How caches hold keys or values: one of `HALITE_CACHE_…`.
+pub type halite_cache_type = u32;
+
+/// 16-bit floats.
+pub const HALITE_CACHE_F16: halite_cache_type = 0;
+/// Blocks of 32 elements: 8 bits for each, and a scale.
+pub const HALITE_CACHE_Q8_0: halite_cache_type = 1;
+/// Blocks of 32 elements: 4 bits for each, and a scale.
+pub const HALITE_CACHE_Q4_0: halite_cache_type = 2;
+
+/// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct halite_generator_options {
+    /// `sizeof(halite_generator_options)`.
+    pub struct_size: usize,
+    /// How many tokens a sequence has room for, prompt and answer; 0 is 4096, or what the model was trained for, if that is less.
+    pub context: usize,
+    /// How caches hold keys.
+    pub keys: halite_cache_type,
+    /// How caches hold values.
+    pub values: halite_cache_type,
+    /// Whether `halite_sequence_score` is wanted.
+    pub scoring: bool,
+}
+
+// SAFETY: the size comes first; zeros are the defaults.
+unsafe impl Grows for halite_generator_options {
+    const NAME: &'static str = "halite_generator_options";
+    const FIRST: usize = std::mem::offset_of!(halite_generator_options, scoring) + 1;
+}
+
+/// A message of a conversation.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct halite_message {
+    /// Who says it: `system`, `user`, `assistant`.
+    pub role: *const c_char,
+    /// What is said.
+    pub content: *const c_char,
+}
+
+fn cache_type(number: halite_cache_type) -> Result<CacheType> {
+    match number {
+        HALITE_CACHE_F16 => Ok(CacheType::F16),
+        HALITE_CACHE_Q8_0 => Ok(CacheType::Q8_0),
+        HALITE_CACHE_Q4_0 => Ok(CacheType::Q4_0),
+        other => Err(Failure::invalid(format!(
+            "there is no type {other} of caches; there are HALITE_CACHE_F16, HALITE_CACHE_Q8_0, HALITE_CACHE_Q4_0"
+        ))),
+    }
+}
+
+/// Reads a GGUF file and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_session_builder_generator(
+    builder: *mut halite_session_builder,
+    wanted: *const halite_generator_options,
+    options: *const halite_run_options,
+    out: *mut *mut halite_generator,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_session_builder_generator", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let stated = raw::structure(wanted)?;
+        let (keys, values) = (cache_type(stated.keys)?, cache_type(stated.values)?);
+        let mut wanted = GeneratorOptions::new().cache_types(keys, values).scoring(stated.scoring);
+        if stated.context > 0 {
+            wanted = wanted.context(stated.context);
+        }
+        let (builder, bounds) = (builder::collected(builder)?, Bounds::read(options)?);
+        out.give(halite_generator(builder.options(bounds.options.clone()).generator(wanted)?));
+        Ok(())
+    })
+}
+
+/// The session of the model.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_session(
+    generator: *const halite_generator,
+    out: *mut *mut halite_session,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_session", || unsafe {
+        let out = Out::handle(out, "out")?;
+        out.give(halite_session::new(raw::handle(generator, "generator")?.0.session().clone()));
+        Ok(())
+    })
+}
+
+/// How many tokens a sequence has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_context(generator: *const halite_generator) -> usize {
+    // SAFETY: the contract of the interface.
+    quiet("halite_generator_context", 0, || unsafe { Ok(raw::handle(generator, "generator")?.0.context()) })
+}
+
+/// How many tokens the model knows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_vocabulary_size(generator: *const halite_generator) -> usize {
+    // SAFETY: the contract of the interface.
+    quiet("halite_generator_vocabulary_size", 0, || unsafe {
+        Ok(raw::handle(generator, "generator")?.0.vocabulary_len())
+    })
+}
+
+/// Whether a token ends what the model says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_is_end(generator: *const halite_generator, token: u32) -> bool {
+    // SAFETY: the contract of the interface.
+    quiet("halite_generator_is_end", false, || unsafe {
+        Ok(raw::handle(generator, "generator")?.0.is_end(token))
+    })
+}
+
+/// The tokens of a text, with that of the beginning if the model is used to it. Names of control tokens in the text, such as
+/// `<|im_end|>`, are plain text, unless `with_control` makes tokens of them: for what `halite_generator_chat` made.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_tokenize(
+    generator: *const halite_generator,
+    text: *const c_char,
+    with_control: bool,
+    out: *mut *mut halite_tokens,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_tokenize", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let (generator, text) = (raw::handle(generator, "generator")?, raw::text(text, "text")?);
+        out.give(halite_tokens(generator.0.tokenize(text, with_control)));
+        Ok(())
+    })
+}
+
+/// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_text(
+    generator: *const halite_generator,
+    tokens: *const u32,
+    count: usize,
+    out: *mut *mut halite_blob,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_text", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let text = raw::handle(generator, "generator")?.0.text(given(tokens, count)?);
+        out.give(halite_blob::new(text));
+        Ok(())
+    })
+}
+
+/// The prompt of a conversation as text, by the model's chat template, up to where the model is to answer.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_chat(
+    generator: *const halite_generator,
+    messages: *const halite_message,
+    count: usize,
+    out: *mut *mut halite_blob,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_chat", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let generator = raw::handle(generator, "generator")?;
+        let stated = raw::slice(messages, count, "messages")?.iter();
+        let messages = stated.map(|message| {
+            Ok(Message::new(raw::text(message.role, "role")?, raw::text(message.content, "content")?))
+        });
+        out.give(halite_blob::new(generator.0.chat(&messages.collect::<Result<Vec<_>>>()?)?));
+        Ok(())
+    })
+}
+
+/// A sequence without tokens. Memory for its caches is taken when it gets some.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_sequence(
+    generator: *const halite_generator,
+    out: *mut *mut halite_sequence,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_sequence", || unsafe {
+        let out = Out::handle(out, "out")?;
+        out.give(halite_sequence::new(raw::handle(generator, "generator")?.0.sequence()?));
+        Ok(())
+    })
+}
+
+/// Frees a generator. Sequences made from it keep what they need.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_free(generator: *mut halite_generator) {
+    // SAFETY: the contract of the interface.
+    unsafe { raw::free("halite_generator_free", generator) }
+}

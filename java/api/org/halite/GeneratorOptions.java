@@ -1,0 +1,33 @@
+package org.halite;
+
+import androidx.annotation.NonNull;
+
+/** What a {@link Generator} is made for. */
+public final class GeneratorOptions {
+    long context;
+    CacheType keys = CacheType.F16;
+    CacheType values = CacheType.F16;
+    boolean scoring;
+
+    /** How many tokens a sequence has room for, prompt and answer. Without it 4096, or what the model was trained for, if that is less. */
+    public @NonNull GeneratorOptions context(long tokens) {
+        if (tokens <= 0) {
+            throw HaliteException.invalid("a context has room for one token or more");
+        }
+        context = tokens;
+        return this;
+    }
+
+    /** How caches hold keys and values; without it as 16-bit floats. */
+    public @NonNull GeneratorOptions cacheTypes(@NonNull CacheType keys, @NonNull CacheType values) {
+        this.keys = keys;
+        this.values = values;
+        return this;
+    }
+
+    /** {@link Sequence#score} is wanted. */
+    public @NonNull GeneratorOptions scoring() {
+        scoring = true;
+        return this;
+    }
+}

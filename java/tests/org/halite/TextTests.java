@@ -1,0 +1,214 @@
+package org.halite;
+
+import static org.halite.JavaTests.check;
+import static org.halite.JavaTests.equal;
+import static org.halite.JavaTests.invalid;
+import static org.halite.JavaTests.thrown;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Tests of language models, which {@link JavaTests} runs. */
+final class TextTests {
+    /** Small models, and what llama.cpp made of them. */
+    static File folder;
+
+    private TextTests() {}
+
+    static void add(Map<String, JavaTests.Test> tests) {
+        tests.put("tokens are those of llama.cpp", TextTests::tokens);
+        tests.put("texts end an answer and are not told", TextTests::stops);
+        tests.put("what a reader throws comes back", TextTests::thrownByReader);
+        tests.put("sequences are forked, saved, loaded and taken back", TextTests::sequences);
+        tests.put("conversations become prompts", TextTests::conversations);
+        tests.put("texts become vectors", TextTests::vectors);
+        tests.put("what does not fit a language model is said", TextTests::refused);
+    }
+
+    private static void tokens() throws IOException {
+        int[] prompt = numbers("llama", "prompt");
+        try (Generator generator = generator("llama", null); Sequence sequence = generator.sequence()) {
+            equal(generator.context(), 64L);
+            equal(generator.device().startsWith("vulkan://"), true);
+            equal(sequence.prompt(prompt), 0L);
+            equal((long) sequence.logits().length, generator.vocabularySize());
+            int[] greedy = numbers("llama", "greedy");
+            int count = 0;
+            while (count < Math.min(greedy.length, 16) && !generator.isEnd(greedy[count])) {
+                count += 1;
+            }
+            int[] wanted = Arrays.copyOf(greedy, count);
+            StringBuilder text = new StringBuilder();
+            int[] calls = {0};
+            Stop stop =
+                    sequence.generate(
+                            new Generation().greedy().most(16),
+                            piece -> {
+                                text.append(piece);
+                                calls[0] += 1;
+                                return true;
+                            },
+                            null);
+            equal(stop, count < Math.min(greedy.length, 16) ? Stop.END : Stop.LENGTH);
+            equal(calls[0], count);
+            equal(text.toString(), generator.text(wanted));
+            int[] all = sequence.tokens();
+            equal(all.length, prompt.length + count);
+            check(Arrays.equals(Arrays.copyOfRange(all, prompt.length, all.length), wanted), "the tokens are others");
+            equal(sequence.prompt(prompt), (long) prompt.length - 1);
+        }
+    }
+
+    private static void stops() throws IOException {
+        int[] prompt = numbers("llama", "prompt");
+        try (Generator generator = generator("llama", null); Sequence sequence = generator.sequence()) {
+            String all = written(sequence, prompt, new Generation().greedy().most(16), Stop.LENGTH, Stop.END);
+            String part = all.substring(all.length() / 2);
+            String cut = written(sequence, prompt, new Generation().greedy().most(16).stop("neither", part), Stop.TEXT);
+            equal(cut, all.substring(0, all.indexOf(part)));
+            String like = all.charAt(all.length() - 1) + " and no such text";
+            equal(written(sequence, prompt, new Generation().greedy().most(16).stop(like), Stop.LENGTH, Stop.END), all);
+            sequence.prompt(prompt);
+            int[] calls = {0};
+            equal(sequence.generate(new Generation().most(16), text -> ++calls[0] < 3, null), Stop.CALLER);
+            equal(calls[0], 3);
+            equal(sequence.tokens().length, prompt.length + 3);
+            // The same seed draws the same.
+            Generation drawn = new Generation().temperature(3).topK(0).topP(1).minP(0).repeatPenalty(1.1f, 8).seed(5).most(8);
+            equal(written(sequence, prompt, drawn, Stop.values()), written(sequence, prompt, drawn, Stop.values()));
+        }
+    }
+
+    private static void thrownByReader() throws IOException {
+        try (Generator generator = generator("llama", null); Sequence sequence = generator.sequence()) {
+            sequence.prompt(5, 6, 7);
+            IllegalStateException own = new IllegalStateException("enough");
+            try {
+                sequence.generate(
+                        new Generation(),
+                        text -> {
+                            throw own;
+                        },
+                        null);
+                throw new AssertionError("nothing was thrown");
+            } catch (IllegalStateException thrown) {
+                check(thrown == own, "another exception came");
+            }
+            try (CancelToken token = new CancelToken()) {
+                RunOptions bounds = new RunOptions().cancel(token);
+                HaliteException ended =
+                        thrown(
+                                () ->
+                                        sequence.generate(
+                                                new Generation().temperature(3),
+                                                text -> {
+                                                    token.cancel();
+                                                    return true;
+                                                },
+                                                bounds));
+                equal(ended.kind(), HaliteException.Kind.CANCELLED);
+            }
+            // It goes on after that, also without a reader.
+            equal(sequence.generate(new Generation().greedy().most(0), null, null), Stop.LENGTH);
+        }
+    }
+
+    private static void sequences() throws IOException {
+        int[] prompt = numbers("llama", "prompt");
+        Generation four = new Generation().greedy().most(4);
+        try (Generator generator = generator("llama", new GeneratorOptions().context(64).scoring());
+                Sequence one = generator.sequence();
+                Sequence other = generator.sequence()) {
+            one.prompt(prompt);
+            byte[] saved = one.save();
+            try (Sequence fork = one.fork()) {
+                one.append(new int[] {5, 6}, null);
+                equal(one.tokens().length, prompt.length + 2);
+                one.truncate(prompt.length);
+                equal(one.logits().length, 0);
+                other.load(saved);
+                StringBuilder[] texts = {new StringBuilder(), new StringBuilder(), new StringBuilder()};
+                one.generate(four, text -> texts[0].append(text) != null, null);
+                other.generate(four, text -> texts[1].append(text) != null, null);
+                fork.generate(four, text -> texts[2].append(text) != null, null);
+                equal(texts[1].toString(), texts[0].toString());
+                equal(texts[2].toString(), texts[0].toString());
+            }
+            check(one.byteSize() > 0, "the caches take memory");
+            other.truncate(0);
+            double[] scores = other.score(new int[] {5, 6, 7}, null);
+            check(scores.length == 3 && scores[0] == 0 && scores[1] < 0 && scores[2] < 0, Arrays.toString(scores));
+            invalid(() -> other.load(new byte[] {1, 2}), "no saved sequence");
+        }
+    }
+
+    private static void conversations() throws IOException {
+        try (Generator generator = generator("gemma3", null)) {
+            String prompt = generator.chat(Collections.singletonList(new Message("user", "in the")));
+            check(prompt.endsWith("<|turn|>assistant\n"), prompt);
+            check(generator.tokenize(prompt).length > generator.tokenize(prompt, true).length, "control tokens are one each");
+            equal(generator.text(generator.tokenize("in the")).trim(), "in the");
+        }
+    }
+
+    private static void vectors() throws IOException {
+        File model = new File(folder, "bert.gguf");
+        try (Embedder embedder = Session.builder().model(model).device(JavaTests.device).withoutCache().embedder(null)) {
+            float[] vector = embedder.embed("the");
+            double length = 0;
+            for (float number : vector) {
+                length += number * number;
+            }
+            check(Math.abs(length - 1) < 1e-4, "its length is " + length);
+            equal(embedder.longest(), 128L);
+            equal(embedder.embed(embedder.tokenize("the"), false, null).length, vector.length);
+            invalid(() -> embedder.embed(new int[0], true, null), "0 tokens");
+        }
+    }
+
+    private static void refused() throws IOException {
+        HaliteException error = thrown(() -> Session.builder().model(new File(folder, "bert.gguf")).device(JavaTests.device).generator(null));
+        equal(error.kind(), HaliteException.Kind.UNSUPPORTED);
+        check(error.getMessage().contains("is an encoder"), error.getMessage());
+        invalid(() -> new Generation().stop(""), "not empty");
+        invalid(() -> new Generation().temperature(-1), "not negative");
+        invalid(() -> new GeneratorOptions().context(0), "one token or more");
+        invalid(() -> new Message("user", null), "a role and a content");
+        try (Generator generator = generator("llama", null); Sequence sequence = generator.sequence()) {
+            invalid(() -> sequence.prompt(-1), "no negative number");
+            invalid(() -> sequence.prompt(9999), "no token 9999");
+            invalid(() -> sequence.prompt(), "at least one token");
+            invalid(() -> sequence.score(new int[] {5}, null), "does not score");
+            sequence.close();
+            invalid(() -> sequence.tokens(), "closed");
+        }
+    }
+
+    private static String written(Sequence sequence, int[] prompt, Generation how, Stop... expected) {
+        sequence.prompt(prompt);
+        StringBuilder text = new StringBuilder();
+        Stop stop = sequence.generate(how, piece -> text.append(piece) != null, null);
+        check(Arrays.asList(expected).contains(stop), "it stopped for " + stop);
+        return text.toString();
+    }
+
+    private static Generator generator(String name, GeneratorOptions options) {
+        GeneratorOptions wanted = options == null ? new GeneratorOptions().context(64) : options;
+        return Session.builder().model(new File(folder, name + ".gguf")).device(JavaTests.device).withoutCache().generator(wanted);
+    }
+
+    /** A list of numbers in the file beside a model. */
+    private static int[] numbers(String name, String key) throws IOException {
+        String text = new String(Files.readAllBytes(new File(folder, name + ".json").toPath()), StandardCharsets.UTF_8);
+        Matcher list = Pattern.compile("\"" + key + "\": *\\[([0-9, \\n]*)\\]").matcher(text);
+        check(list.find(), "no " + key + " in " + name + ".json");
+        return Arrays.stream(list.group(1).trim().split("[, \\n]+")).mapToInt(Integer::parseInt).toArray();
+    }
+}

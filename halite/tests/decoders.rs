@@ -100,6 +100,10 @@ fn what_makes_no_generator_is_told() {
     ] {
         assert_eq!(refused(GROWS.0, options).0, ErrorKind::InvalidInput);
     }
+    let (_, text) = refused(PLACED.0, with().context(97));
+    assert!(text.contains("room for: 96"), "{text}");
+    let placed = builder(&device).model(repo(PLACED.0)).generator(with()).unwrap();
+    assert_eq!(placed.context(), 96, "what its caches have room for");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokenizer.json");
     fs::write(&path, "{").unwrap();

@@ -168,7 +168,16 @@ fn of_decoder(
     let TextFiles { tokenizer, template } = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
     let session = builder.build()?;
     let decoder = Decoder::of(&session)?;
-    let context = options.context_of(decoder::stated_context(&session));
+    let room = decoder.room();
+    if let (Some(room), Some(context)) = (room, options.context)
+        && context > room
+    {
+        let text =
+            format!("a context of {context} tokens is more than the model's caches have room for: {room}");
+        return Err(Error::invalid(text));
+    }
+    let stated = decoder::stated_context(&session).into_iter().chain(room).min();
+    let context = options.context_of(stated);
     let (calls, cache_types) = (Calls::Decoder(decoder), options.cache_types);
     Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
 }

@@ -105,6 +105,18 @@ impl Decoder {
         Ok(Decoder { inputs, logits: logits.name.clone(), count, caches, function: function.clone() })
     }
 
+    /// How many tokens its caches have room for, where they have places for so many.
+    pub fn room(&self) -> Option<usize> {
+        if self.caches != Caches::Placed {
+            return None;
+        }
+        let info = self.function.info();
+        let is_state = |input: &&ValueInfo| info.states.iter().any(|pair| pair.input == input.name);
+        let kept = info.kept.iter().map(|kept| &kept.input);
+        let all = info.inputs.iter().filter(is_state).chain(kept);
+        all.filter_map(rows).min()
+    }
+
     /// A new state; none where the model keeps nothing.
     pub fn state(&self) -> Result<Option<State>> {
         if self.caches == Caches::None { Ok(None) } else { self.function.state().map(Some) }
@@ -251,6 +263,15 @@ impl Role {
         let is_nameless =
             name.strip_prefix("input").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
         (has_tokens && !has_positions && is_nameless).then_some(Role::Positions(form))
+    }
+}
+
+/// Rows of a cache, which has heads before or behind them; there are fewer of these.
+fn rows(cache: &ValueInfo) -> Option<usize> {
+    let ValueType::Tensor { shape: Some(shape), .. } = &cache.value_type else { return None };
+    match shape[..] {
+        [_, Dimension::Fixed(one), Dimension::Fixed(other), _] => Some(one.max(other)),
+        _ => None,
     }
 }
 

@@ -108,6 +108,7 @@ fn texts_become_the_tokens_of_the_libraries_and_back() {
         names += 1;
         wrong.extend(own);
     }
-    assert!(names >= 20, "there are {names} tokenizers");
+    let least = if std::env::var_os("HALITE_TOKENIZERS").is_some() { 1 } else { 23 };
+    assert!(names >= least, "there are {names} tokenizers");
     assert!(wrong.is_empty(), "{} differences, such as\n{}", wrong.len(), wrong[0]);
 }

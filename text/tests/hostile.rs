@@ -40,7 +40,7 @@ fn damaged_files_are_errors_or_tokenizers() {
     };
     for name in names {
         let whole = file(name);
-        for _ in 0..60 {
+        for _ in 0..30 {
             let mut bytes = whole.clone();
             match random(3) {
                 0 => bytes.truncate(random(whole.len())),
@@ -131,10 +131,10 @@ fn long_words_take_no_quadratic_time() {
         "sp-unigram-true.model",
     ] {
         let tokenizer = Tokenizer::from_file_bytes(&file(name).into()).unwrap();
-        for text in ["a".repeat(200_000), " ".repeat(200_000), "ab1".repeat(70_000), "\n".repeat(200_000)] {
+        for text in ["a".repeat(50_000), " ".repeat(50_000), "ab1".repeat(17_000), "\n".repeat(50_000)] {
             let begin = Instant::now();
             tokenizer.encode(&text, true);
-            // Quadratic, it would be hours.
+            // Quadratic, it would be many minutes.
             assert!(begin.elapsed().as_secs() < 60, "{name}: {:?}", begin.elapsed());
         }
     }

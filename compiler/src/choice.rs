@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use halite_ops::{
     DType,
-    expression::{self, Expression, Function, Operand, Scalar},
+    expression::{self, Function, Operand, Scalar},
     reduce::ReduceKind,
 };
 use halite_sizes::Size;
@@ -231,15 +231,12 @@ fn sampled(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
     let [values, places] = b.top_k(logits, 1, most, false)?;
     let range = Range { start: 0, step: 1, count: 1 };
     let first = b.slice(values, &[range, range])?;
-    let bytes: Vec<u8> = (0..most).flat_map(|place| (place as f32).to_le_bytes()).collect();
-    let ranks = b.constant("ranks", DType::F32.into(), &[1, most], bytes.into())?;
-    let weight = |p: &mut Expression, x: &[Operand]| {
-        let below = p.call(Function::Sub, &[x[0], x[1]]);
-        p.call(Function::Exp, &[below])
-    };
+    let ranks: Vec<u8> = (0..most).flat_map(|place| (place as f32).to_le_bytes()).collect();
+    let ranks = b.constant("ranks", DType::F32.into(), &[1, most], ranks.into())?;
     // How likely each is beside the first, of as many as count.
     let weights = b.map(&[values, first, ranks, wanted.count], DType::F32, |p, x| {
-        let weight = weight(p, x);
+        let below = p.call(Function::Sub, &[x[0], x[1]]);
+        let weight = p.call(Function::Exp, &[below]);
         let counts = p.call(Function::Lt, &[x[2], x[3]]);
         p.call(Function::Select, &[counts, weight, number(0.0)])
     })?;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use halite_hal::Deadline;
+use halite_hal::Fence;
 use halite_runtime::{self as runtime, CallOptions};
 
 use crate::{Error, ErrorKind, Result};
@@ -162,6 +163,17 @@ impl fmt::Debug for RunOptions {
             .field("progress", &self.progress.is_some())
             .finish()
     }
+}
+
+/// How inputs are handed to a call.
+#[derive(Default)]
+pub(crate) struct Handed {
+    /// Whether whoever calls has kept the state, so that it is handed in as it is; elsewhere as copies.
+    pub kept: bool,
+    /// What the device is to have done before the call begins.
+    pub after: Option<Fence>,
+    /// Whether whoever calls hands its work to the device (`Pending::sent`).
+    pub held: bool,
 }
 
 /// The bounds of work that has begun.

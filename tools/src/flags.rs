@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use halite::{
-    Cache, CacheType, ChooseOn, GeneratorOptions, LoadMode, Precision, SessionBuilder,
+    Cache, LoadMode, Precision,
     hal::{DriverRegistry, Options},
     host::Tolerance,
     plugin::{self, discovery::Discovery},
@@ -256,104 +256,6 @@ impl CacheFlags {
             (true, None) => Ok(None),
             (_, folder) => cache(folder.as_deref()).map(Some),
         }
-    }
-}
-
-/// Which devices a language model runs on, and where what is compiled of it is kept.
-#[derive(Args, Clone, Debug)]
-pub struct LanguageModelFlags {
-    #[command(flatten)]
-    pub(crate) cache: CacheFlags,
-    #[command(flatten)]
-    pub(crate) devices: DeviceFlags,
-}
-
-/// How the caches of a language model hold keys and values.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Caches of keys and values")]
-pub struct CacheTypeFlags {
-    /// Type of keys in caches: f16, or q8_0 and q4_0, which take about half and a quarter of its memory
-    #[arg(long = "cache-type-k", alias = "cache_type_k", default_value = "f16", value_name = "TYPE")]
-    keys: CacheType,
-    /// Type of values in caches: f16, q8_0 or q4_0
-    #[arg(long = "cache-type-v", alias = "cache_type_v", default_value = "f16", value_name = "TYPE")]
-    values: CacheType,
-}
-
-impl CacheTypeFlags {
-    /// These types for a generator.
-    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
-        options.cache_types(self.keys, self.values)
-    }
-
-    /// Whether another than the default was asked for.
-    pub(crate) fn are_given(&self) -> bool {
-        [self.keys, self.values] != [CacheType::default(); 2]
-    }
-}
-
-/// What a language model in another format than GGUF does not say itself.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Models in other formats than GGUF")]
-pub struct DecoderFlags {
-    /// Tokenizer: a tokenizer.json, a SentencePiece or tiktoken tokenizer.model, or a GGUF file. Default: what lies beside the model
-    #[arg(long, value_name = "FILE")]
-    tokenizer: Option<PathBuf>,
-    /// Size of a dimension that the model leaves open and no prompt tells, such as head_size=64. May be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE")]
-    dims: Vec<String>,
-}
-
-impl DecoderFlags {
-    /// The tokenizer for a generator.
-    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
-        match &self.tokenizer {
-            Some(file) => options.tokenizer(file),
-            None => options,
-        }
-    }
-
-    /// The sizes for a session.
-    pub(crate) fn sizes(&self, builder: SessionBuilder) -> Result<SessionBuilder> {
-        let sized = |text: &String| {
-            let (name, size) = text.split_once('=')?;
-            Some((name.to_owned(), size.parse().ok()?))
-        };
-        self.dims.iter().try_fold(builder, |builder, text| match sized(text) {
-            Some((name, size)) => Ok(builder.dimension(name, size)),
-            None => Err(Failure::Usage(format!("--dim={text} is not NAME=SIZE, such as head_size=64"))),
-        })
-    }
-
-    /// Whether any of it was given.
-    pub(crate) fn are_given(&self) -> bool {
-        self.tokenizer.is_some() || !self.dims.is_empty()
-    }
-}
-
-/// Where a language model's tokens are chosen.
-#[derive(Args, Clone, Debug)]
-pub struct ChoiceFlags {
-    /// Where tokens are chosen: device, so that the next call does not wait for the host; host; or auto, which is the device if it is a
-    /// GPU. Penalties, and --top-k of 0 or more than 64, are the host's in any case
-    #[arg(
-        long = "choose-on",
-        default_value = "auto",
-        value_name = "PLACE",
-        help_heading = "Choice of tokens"
-    )]
-    choose_on: ChooseOn,
-}
-
-impl ChoiceFlags {
-    /// This place for a generator.
-    pub(crate) fn apply(&self, options: GeneratorOptions) -> GeneratorOptions {
-        options.choose_on(self.choose_on)
-    }
-
-    /// Whether another than the default was asked for.
-    pub(crate) fn is_given(&self) -> bool {
-        self.choose_on != ChooseOn::Auto
     }
 }
 

@@ -8,8 +8,9 @@ use crate::{
     console::{Failure, Result},
     devices,
     engine::{Code, Status},
-    flags::{CacheFlags, DeviceFlags, LanguageModelFlags, ModuleFlags},
+    flags::{CacheFlags, DeviceFlags, ModuleFlags},
     logger, state,
+    text_flags::LanguageModelFlags,
 };
 
 /// What messages call standard input.

@@ -9,7 +9,7 @@ use std::{
 use halite_compiler::{CHOSEN, SAMPLING};
 use halite_text::{Decoder, Sampler};
 
-use super::{Piece, Sequence, Stop, choosing::Chooser, run};
+use super::{Piece, Sequence, Stop, choosing::Chooser, sequence::no_tokens};
 use crate::{Error, Pending, Result, RunOptions, Tensor, options::Limits};
 
 /// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
@@ -174,7 +174,7 @@ impl Sequence {
         sampler: &mut Sampler,
         options: &RunOptions,
     ) -> Result<u32> {
-        let Some(last) = self.tokens.last().copied() else { return Err(run::no_tokens()) };
+        let Some(last) = self.tokens.last().copied() else { return Err(no_tokens()) };
         self.truncate(self.tokens.len() - 1);
         let token = Tensor::from_slice(&[last as i32], [1])?;
         let launched = calls.launch(self, sampler, &token);

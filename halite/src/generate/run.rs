@@ -92,8 +92,3 @@ impl Sequence {
         !self.goes_on && self.generator().is_end(token)
     }
 }
-
-/// The error that there is nothing to write on from.
-pub(super) fn no_tokens() -> Error {
-    Error::invalid("a sequence without tokens has no next one; give it a prompt")
-}

@@ -136,6 +136,8 @@ impl Sequence {
             Calls::Decoder(decoder) => {
                 self.begin_again(options)?;
                 self.logits = decoder.logits(self.state.as_mut(), &self.tokens, tokens, options)?;
+                // Models are wider than their vocabularies, which nothing fills up.
+                self.logits.truncate(generator.vocabulary_len());
             }
         }
         self.tokens.extend_from_slice(tokens);
@@ -245,7 +247,7 @@ impl Sequence {
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
         if self.logits.is_empty() {
             let Some(last) = self.tokens.last().copied() else {
-                return Err(super::run::no_tokens());
+                return Err(no_tokens());
             };
             self.truncate(self.tokens.len() - 1);
             self.append(&[last], options)?;
@@ -312,4 +314,9 @@ impl Sequence {
 /// The error that a sequence does not tell how likely texts are.
 pub(super) fn scores_none() -> Error {
     Error::invalid("the generator does not score; ask for it with GeneratorOptions::scoring, for a GGUF file")
+}
+
+/// The error that there is nothing to write on from.
+pub(super) fn no_tokens() -> Error {
+    Error::invalid("a sequence without tokens has no next one; give it a prompt")
 }

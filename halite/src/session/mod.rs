@@ -7,6 +7,8 @@ mod check;
 #[cfg(feature = "compiler")]
 mod choices;
 #[cfg(feature = "compiler")]
+mod fixed;
+#[cfg(feature = "compiler")]
 mod growth;
 #[cfg(feature = "compiler")]
 mod model;
@@ -35,7 +37,6 @@ use std::{
     time::Duration,
 };
 
-use halite_hal::Fence;
 use halite_runtime as runtime;
 use parking_lot::Mutex;
 
@@ -49,7 +50,10 @@ pub(crate) use states::StateChoice;
 
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Profile, Result, RunOptions, Tensor, Value,
-    ValueInfo, options::Limits, state::Tensors, tensor::Habit,
+    ValueInfo,
+    options::{Handed, Limits},
+    state::Tensors,
+    tensor::Habit,
 };
 
 /// A model or module, ready to run on its devices.
@@ -331,17 +335,6 @@ impl fmt::Debug for Session {
 pub struct Function {
     session: Session,
     place: usize,
-}
-
-/// How inputs are handed to a call.
-#[derive(Default)]
-pub(crate) struct Handed {
-    /// Whether whoever calls has kept the state, so that it is handed in as it is; elsewhere as copies.
-    pub kept: bool,
-    /// What the device is to have done before the call begins.
-    pub after: Option<Fence>,
-    /// Whether whoever calls hands its work to the device ([`Pending::sent`]).
-    pub held: bool,
 }
 
 impl Function {

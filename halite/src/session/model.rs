@@ -17,9 +17,10 @@ use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
 use super::{
-    Content, Handed, Session, SessionBuilder,
+    Content, Session, SessionBuilder,
     ahead::Ahead,
     choices::ModelOptions,
+    fixed::Fixed,
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
@@ -29,7 +30,7 @@ use crate::{
     Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
-    options::Limits,
+    options::{Handed, Limits},
     source::Loaded,
 };
 
@@ -52,7 +53,7 @@ pub(crate) struct ModelProgram {
     pub(super) options: ModelOptions,
     pub(super) store: Option<Store>,
     pub(super) functions: Vec<ModelFunction>,
-    versions: Versions,
+    pub(super) versions: Versions,
     pub(super) open: OpenVersions,
     pub(super) ahead: Ahead,
     program_limits: runtime::Limits,
@@ -75,21 +76,7 @@ pub(super) struct ModelFunction {
     pub(super) caches: BTreeSet<String>,
     /// Names of dimensions of the outputs that replace state.
     pub(super) totals: BTreeSet<String>,
-    fixed: Option<Fixed>,
-}
-
-/// What is the same in all calls, where the caller fixed all sizes.
-struct Fixed {
-    bindings: Vec<Bindings>,
-    version: OnceLock<Arc<Version>>,
-    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
-    by_values: OnceLock<()>,
-}
-
-impl Fixed {
-    fn is_by_values(&self) -> bool {
-        self.by_values.get().is_some()
-    }
+    pub(super) fixed: Option<Fixed>,
 }
 
 /// Reads a model and brings it onto its device.
@@ -110,13 +97,7 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (mut model, files) = read(&builder, file, format, limits)?;
-    if let Some((choice, on_processors)) = &builder.model.choice
-        && (*on_processors || !capabilities.target.is_processor())
-        && model.functions().contains(&choice.function)
-    {
-        model.choose_tokens(choice.clone()).map_err(compile::error)?;
-    }
+    let (model, files) = read(&builder, file, format, &capabilities, limits)?;
     let (infos, functions) = functions(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -150,15 +131,22 @@ pub(super) fn build(
     Ok(Session::assemble(vec![device], infos, Some(0), Content::Model(Box::new(program))))
 }
 
-/// The model, with the caches that the caller wants.
+/// The model, with the caches that the caller wants, and functions that choose tokens where the device does.
 fn read(
     builder: &SessionBuilder,
     file: Loaded,
     format: ModelFormat,
+    capabilities: &Capabilities,
     limits: &Limits,
 ) -> Result<(compiler::Model, Files)> {
     let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
     model.hold_caches(builder.model.caches).map_err(compile::error)?;
+    if let Some((choice, on_processors)) = &builder.model.choice
+        && (*on_processors || !capabilities.target.is_processor())
+        && model.functions().contains(&choice.function)
+    {
+        model.choose_tokens(choice.clone()).map_err(compile::error)?;
+    }
     Ok((model, files))
 }
 
@@ -269,37 +257,6 @@ impl ModelProgram {
         }
     }
 
-    /// The version for the sizes that the caller fixed, which stays.
-    fn fixed_version(&self, place: usize, fixed: &Fixed, limits: &Limits) -> Result<Arc<Version>> {
-        if let Some(version) = fixed.version.get() {
-            return Ok(version.clone());
-        }
-        let function = &self.functions[place];
-        let key = ShapeKey(format!("{place} fixed"));
-        let none = |_: &[usize]| Ok(Digest::of(b""));
-        let version = self.versions.get(&key, limits, &none, || {
-            // Another thread may have made it meanwhile.
-            match fixed.version.get() {
-                Some(version) => Ok((Vec::new(), version.clone())),
-                None => self.make(function, "fixed sizes", fixed.bindings.clone(), &[], limits),
-            }
-        })?;
-        let version = fixed.version.get_or_init(|| version).clone();
-        for other in self.beside(function, &[]) {
-            if let (Some(fixed), Some(version)) = (&other.fixed, version.beside(&other.name)) {
-                fixed.version.get_or_init(|| Arc::new(version));
-            }
-        }
-        self.versions.forget(&key);
-        let is_loaded =
-            |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
-        if self.functions.iter().all(is_loaded) {
-            // Nothing else can be made of the model, so its memory goes.
-            *self.model.lock() = None;
-        }
-        Ok(version)
-    }
-
     /// The version for the sizes of these inputs.
     fn version_for(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
         let function = &self.functions[place];
@@ -373,7 +330,7 @@ impl ModelProgram {
     }
 
     /// Finds the module or compiles it, and loads it. Gives the places of inputs whose values it is for, too.
-    fn make(
+    pub(super) fn make(
         &self,
         function: &ModelFunction,
         kind: &str,
@@ -461,15 +418,6 @@ impl ModelProgram {
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
         Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound, coverage: None })
-    }
-
-    /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits. Together they
-    /// have one copy of what the device makes of weights.
-    fn beside(&self, function: &ModelFunction, values: &[Value]) -> impl Iterator<Item = &ModelFunction> {
-        let choice = self.options.choice.as_ref().map(|(choice, _)| choice);
-        let has = choice.is_some_and(|choice| choice.function == function.name) && values.is_empty();
-        let others = self.functions.iter().filter(move |_| has && function.fixed.is_some());
-        others.filter(|other| compiler::ChoiceWay::of(&other.name).is_some() && other.fixed.is_some())
     }
 
     pub(super) fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {

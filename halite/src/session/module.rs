@@ -4,8 +4,11 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
-use super::{Handed, states::lowered};
-use crate::{Device, Error, FunctionInfo, Result, Value, options::Limits};
+use super::states::lowered;
+use crate::{
+    Device, Error, FunctionInfo, Result, Value,
+    options::{Handed, Limits},
+};
 
 /// A module that is loaded.
 pub(crate) struct ModuleProgram {

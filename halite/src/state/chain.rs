@@ -3,7 +3,10 @@
 use halite_hal::Fence;
 
 use super::State;
-use crate::{Error, ErrorKind, Function, Inputs, Pending, Result, Value, options::Limits, session::Handed};
+use crate::{
+    Error, ErrorKind, Function, Inputs, Pending, Result, Value,
+    options::{Handed, Limits},
+};
 
 impl State {
     /// Starts a call that the device begins when it is done with the call under way, for which nobody waits here. Results that are no

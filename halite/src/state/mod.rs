@@ -10,7 +10,9 @@ use halite_runtime as runtime;
 
 use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
-    Value, ValueInfo, ValueType, options::Limits, session::Handed, signature::FirstValue,
+    Value, ValueInfo, ValueType,
+    options::{Handed, Limits},
+    signature::FirstValue,
 };
 
 /// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a

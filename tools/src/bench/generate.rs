@@ -64,12 +64,7 @@ const REPETITIONS: u32 = 5;
 pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut dyn Write) -> Result<()> {
     let watchdog = Watchdog::start(flags.timeout);
     let options = watchdog.options(cancel);
-    let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
-    let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
-    let builder = builder.options(progress::shown(options.clone()));
-    let wanted = flags.measure.caches.apply(GeneratorOptions::new());
-    let wanted = flags.measure.decoder.apply(flags.measure.choice.apply(wanted)).context(context);
-    let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
+    let generator = generator(flags, tests, &options)?;
     progress::clear();
     let about = match flags.modules.modules().next() {
         Some(path) if path != "-" => about(Path::new(path))?,
@@ -111,6 +106,15 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
         writeln!(out, "{:#}", serde_json::Value::Array(rows))?;
     }
     session::check_validation()
+}
+
+fn generator(flags: &Flags, tests: &[Test], options: &RunOptions) -> Result<Generator> {
+    let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
+    let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
+    let builder = builder.options(progress::shown(options.clone()));
+    let wanted = flags.measure.caches.apply(GeneratorOptions::new());
+    let wanted = flags.measure.decoder.apply(flags.measure.choice.apply(wanted)).context(context);
+    Ok(builder.generator(wanted).inspect_err(interrupt::note)?)
 }
 
 /// Tokens per second of each repetition.

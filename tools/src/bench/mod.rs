@@ -116,11 +116,11 @@ pub(crate) struct MeasureFlags {
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "etdump", "html", "out", "all_devices"])]
     generate: Vec<generate::Test>,
     #[command(flatten)]
-    caches: flags::CacheTypeFlags,
+    caches: crate::text_flags::CacheTypeFlags,
     #[command(flatten)]
-    choice: flags::ChoiceFlags,
+    choice: crate::text_flags::ChoiceFlags,
     #[command(flatten)]
-    decoder: flags::DecoderFlags,
+    decoder: crate::text_flags::DecoderFlags,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,

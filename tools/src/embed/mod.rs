@@ -13,9 +13,10 @@ use serde_json::json;
 use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    flags::{LanguageModelFlags, seconds},
+    flags::seconds,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session,
+    text_flags::LanguageModelFlags,
 };
 
 const EXAMPLES: &str = "\

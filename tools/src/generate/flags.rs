@@ -7,7 +7,8 @@ use halite::Sampling;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, seconds},
+    flags::seconds,
+    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags},
 };
 
 const EXAMPLES: &str = "\

@@ -6,7 +6,8 @@ use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
-    flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, seconds},
+    flags::seconds,
+    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags},
 };
 
 const EXAMPLES: &str = "\

@@ -1,0 +1,72 @@
+//! Functions of models whose sizes the caller fixed: one version each, which stays.
+
+use std::sync::{Arc, OnceLock};
+
+use halite_cache::Digest;
+use halite_compiler::{self as compiler, signature::Bindings};
+
+use super::{
+    model::{ModelFunction, ModelProgram},
+    versions::{ShapeKey, Version},
+};
+use crate::{Result, Value, options::Limits};
+
+/// What is the same in all calls, where the caller fixed all sizes.
+pub(super) struct Fixed {
+    pub bindings: Vec<Bindings>,
+    pub version: OnceLock<Arc<Version>>,
+    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
+    pub by_values: OnceLock<()>,
+}
+
+impl Fixed {
+    pub fn is_by_values(&self) -> bool {
+        self.by_values.get().is_some()
+    }
+}
+
+impl ModelProgram {
+    /// The version for the sizes that the caller fixed, which stays.
+    pub(super) fn fixed_version(&self, place: usize, fixed: &Fixed, limits: &Limits) -> Result<Arc<Version>> {
+        if let Some(version) = fixed.version.get() {
+            return Ok(version.clone());
+        }
+        let function = &self.functions[place];
+        let key = ShapeKey(format!("{place} fixed"));
+        let none = |_: &[usize]| Ok(Digest::of(b""));
+        let version = self.versions.get(&key, limits, &none, || {
+            // Another thread may have made it meanwhile.
+            match fixed.version.get() {
+                Some(version) => Ok((Vec::new(), version.clone())),
+                None => self.make(function, "fixed sizes", fixed.bindings.clone(), &[], limits),
+            }
+        })?;
+        let version = fixed.version.get_or_init(|| version).clone();
+        for other in self.beside(function, &[]) {
+            if let (Some(fixed), Some(version)) = (&other.fixed, version.beside(&other.name)) {
+                fixed.version.get_or_init(|| Arc::new(version));
+            }
+        }
+        self.versions.forget(&key);
+        let is_loaded =
+            |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
+        if self.functions.iter().all(is_loaded) {
+            // Nothing else can be made of the model, so its memory goes.
+            *self.model.lock() = None;
+        }
+        Ok(version)
+    }
+
+    /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits. Together they
+    /// have one copy of what the device makes of weights.
+    pub(super) fn beside(
+        &self,
+        function: &ModelFunction,
+        values: &[Value],
+    ) -> impl Iterator<Item = &ModelFunction> {
+        let choice = self.options.choice.as_ref().map(|(choice, _)| choice);
+        let has = choice.is_some_and(|choice| choice.function == function.name) && values.is_empty();
+        let others = self.functions.iter().filter(move |_| has && function.fixed.is_some());
+        others.filter(|other| compiler::ChoiceWay::of(&other.name).is_some() && other.fixed.is_some())
+    }
+}

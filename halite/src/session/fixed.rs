@@ -1,29 +1,15 @@
 //! Functions of models whose sizes the caller fixed: one version each, which stays.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use halite_cache::Digest;
-use halite_compiler::{self as compiler, signature::Bindings};
+use halite_compiler as compiler;
 
 use super::{
     model::{ModelFunction, ModelProgram},
-    versions::{ShapeKey, Version},
+    versions::{Fixed, ShapeKey, Version},
 };
 use crate::{Result, Value, options::Limits};
-
-/// What is the same in all calls, where the caller fixed all sizes.
-pub(super) struct Fixed {
-    pub bindings: Vec<Bindings>,
-    pub version: OnceLock<Arc<Version>>,
-    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
-    pub by_values: OnceLock<()>,
-}
-
-impl Fixed {
-    pub fn is_by_values(&self) -> bool {
-        self.by_values.get().is_some()
-    }
-}
 
 impl ModelProgram {
     /// The version for the sizes that the caller fixed, which stays.

@@ -20,11 +20,10 @@ use super::{
     Content, Session, SessionBuilder,
     ahead::Ahead,
     choices::ModelOptions,
-    fixed::Fixed,
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
-    versions::{ShapeKey, Version, Versions, describe, values_digest},
+    versions::{Fixed, ShapeKey, Version, Versions, describe, values_digest},
 };
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,

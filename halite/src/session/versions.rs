@@ -1,9 +1,14 @@
 //! The versions of a model's functions that are loaded: which calls a version is for, that each is made once, and that there are
 //! not too many.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use halite_cache::{Digest, Hasher};
+use halite_compiler::signature::Bindings;
 use halite_runtime as runtime;
 use parking_lot::{Condvar, Mutex};
 
@@ -57,6 +62,20 @@ impl Version {
     pub fn beside(&self, name: &str) -> Option<Version> {
         let function = self.session.function(name).ok()?;
         Some(Version { function, session: self.session.clone() })
+    }
+}
+
+/// What is the same in all calls, where the caller fixed all sizes.
+pub(super) struct Fixed {
+    pub bindings: Vec<Bindings>,
+    pub version: OnceLock<Arc<Version>>,
+    /// Set when it was found that values of inputs decide sizes all the same, so that calls decide.
+    pub by_values: OnceLock<()>,
+}
+
+impl Fixed {
+    pub fn is_by_values(&self) -> bool {
+        self.by_values.get().is_some()
     }
 }
 

@@ -19,6 +19,15 @@ use crate::{
     signature::{Arity, Bindings, Dim, Signature},
 };
 
+/// Where nodes of a choice come from, which no node of a model says in these words.
+const LOCATION: &str = "the choice of the next token";
+
+/// Whether a node is one of a choice, which is computed with 32 bits whatever a caller wants of the model: sums of probabilities with 16 are
+/// others.
+pub(crate) fn is_of_choice(location: &SourceLocation) -> bool {
+    location.as_str() == LOCATION
+}
+
 type Result<T, E = CompileError> = std::result::Result<T, E>;
 
 /// Which function of a model gives the logits of the next token.
@@ -138,7 +147,7 @@ impl TokenChoice {
         let _entered = graph.open.as_ref().map(OpenSizes::enter);
         let logits = graph.outputs[place].tensor;
         let mut b = Builder::further(graph, control);
-        b.at(SourceLocation::new("choice"));
+        b.at(SourceLocation::new(LOCATION));
         let logits = last_row(&mut b, logits)?;
         let chosen = match way {
             ChoiceWay::Greedy => greedy(&mut b, logits)?,
@@ -299,6 +308,24 @@ mod tests {
         }
         inputs.push(Values::Float(vec![1.0]));
         graph.evaluate(&inputs).unwrap()[1].int(0)
+    }
+
+    #[test]
+    fn sums_of_probabilities_have_32_bits_in_any_precision() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[1, 100]).unwrap();
+        let x = b.map(&[x], DType::F32, |p, x| p.call(Function::Tanh, &[x[0]])).unwrap();
+        b.output("logits", x);
+        let choice =
+            TokenChoice { function: "main".into(), logits: "logits".into(), sizes: BTreeMap::default() };
+        let mut graph =
+            choice.append(b.finish().unwrap(), 0, ChoiceWay::Sample, &Control::default()).unwrap();
+        crate::passes::optimize_with(&mut graph, crate::Precision::F16, &Control::default(), &mut |_, _| ())
+            .unwrap();
+        let of_choice = graph.body.nodes.iter().filter(|node| is_of_choice(&node.location));
+        let results = of_choice.flat_map(|node| &node.outputs).map(|id| graph.tensor(*id).element.storage());
+        let results: Vec<DType> = results.collect();
+        assert!(results.len() > 5 && !results.contains(&DType::F16), "{results:?}");
     }
 
     const ANY: [f64; 5] = [64.0, 2.0, 0.0, 1.0, 0.5];

@@ -15,6 +15,7 @@ use halite_ops::{
 use super::Result;
 use crate::{
     Control, Stage,
+    choice::is_of_choice,
     control::Watch,
     graph::{ElementType, Graph, Node, NodeOp, Region, Tensor, TensorId, each_region},
 };
@@ -113,6 +114,7 @@ struct State<'a> {
 impl State<'_> {
     fn node(&mut self, node: Node) -> Result {
         match &node.op {
+            NodeOp::Operation(_) if is_of_choice(&node.location) => self.unchanged(node),
             NodeOp::Operation(operation) => match self.changed(operation, &node)? {
                 Some(changed) => self.in_other(node, changed)?,
                 None => self.unchanged(node),

@@ -187,6 +187,7 @@ class Generator:
         context: int | None = None,
         cache_types: str | tuple[str, str] | None = None,
         scoring: bool = False,
+        tokenizer: _Path | None = None,
         device: _DeviceChoice | _List[_DeviceChoice] | None = None,
         options: Mapping[str, str] | None = None,
         plugins: bool = False,

@@ -1,6 +1,6 @@
 //! `halite.Generator`: a language model that writes text.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, path::PathBuf, str::FromStr};
 
 use halite::{CacheType, GeneratorOptions};
 use pyo3::{prelude::*, types::PyString};
@@ -16,7 +16,8 @@ use crate::{
     work::short,
 };
 
-/// A language model that writes text, from a GGUF file: its session, tokenizer and chat template. Sequences share its weights, each
+/// A language model that writes text: its session, tokenizer and chat template. A GGUF file has all of it; a decoder in another format
+/// needs the file of a tokenizer. Sequences share its weights, each
 /// has caches of its own. The page docs/tutorials/python.md shows how.
 #[pyclass(frozen, module = "halite")]
 pub struct Generator(pub halite::Generator);
@@ -41,8 +42,8 @@ impl Generator {
     /// Reads the model, opens a device, compiles for it, and loads the weights.
     #[new]
     #[pyo3(signature = (
-        model, *, context=None, cache_types=None, scoring=false, device=None, options=None, plugins=false, precision=None, cache=None,
-        load=None, tuning=None, timeout=None, cancel=None, progress=None
+        model, *, context=None, cache_types=None, scoring=false, tokenizer=None, device=None, options=None, plugins=false,
+        precision=None, cache=None, load=None, tuning=None, timeout=None, cancel=None, progress=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn new(
@@ -51,6 +52,7 @@ impl Generator {
         context: Option<usize>,
         cache_types: Option<&Bound<'_, PyAny>>,
         scoring: bool,
+        tokenizer: Option<PathBuf>,
         device: Option<&Bound<'_, PyAny>>,
         options: Option<BTreeMap<String, String>>,
         plugins: bool,
@@ -65,6 +67,9 @@ impl Generator {
         let mut wanted = GeneratorOptions::new().scoring(scoring);
         if let Some(context) = context {
             wanted = wanted.context(context);
+        }
+        if let Some(file) = tokenizer {
+            wanted = wanted.tokenizer(file);
         }
         if let Some([keys, values]) = self::cache_types(cache_types)? {
             wanted = wanted.cache_types(keys, values);

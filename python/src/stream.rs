@@ -199,7 +199,7 @@ impl Stream {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.with_writing(py, |writing, tokens, options| writing.next(tokens, options))
+        self.with_writing(py, Writing::next)
     }
 
     /// Writes to the end, and gives all text, also what was iterated over before.

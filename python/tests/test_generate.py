@@ -187,9 +187,13 @@ def test_vectors_of_texts(device):
 
 
 def test_models_of_other_kinds_are_refused(device, digits):
-    for kind in (halite.Generator, halite.Embedder):
-        with pytest.raises(halite.Error, match="is no GGUF file"):
-            kind(digits, device=device)
+    with pytest.raises(halite.Error, match="is no GGUF file"):
+        halite.Embedder(digits, device=device)
+    with pytest.raises(halite.Error, match="tokenizer"):
+        halite.Generator(digits, device=device)
+    with pytest.raises(halite.Error) as caught:
+        halite.Generator(digits, tokenizer="no-such-tokenizer.json", device=device)
+    assert caught.value.kind == "not_found" and "no-such-tokenizer.json" in str(caught.value)
     with pytest.raises(halite.Error, match="is an encoder"):
         halite.Generator(FILES / "bert.gguf", device=device)
     with pytest.raises(halite.Error, match="makes no vectors"):

@@ -64,15 +64,21 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
             };
             return Err(Failure::Machine(error));
         }
-        let name = match outcome? {
-            (Stop::End, _) => "END",
-            (Stop::Length, _) => "LENGTH",
-            (Stop::Context, _) => "CONTEXT",
-            (Stop::Caller, true) => "TEXT",
-            (Stop::Caller, false) => "CALLER",
-            (other, _) => return Err(Failure::invalid(format!("Java has no name for {other:?}"))),
-        };
+        let (stop, by_text) = outcome?;
+        let name = stop_name(stop, by_text)?;
         Ok(env.new_string(name)?)
+    })
+}
+
+/// The name of a reason in Java's enumeration `Stop`.
+fn stop_name(stop: Stop, by_text: bool) -> Result<&'static str> {
+    Ok(match stop {
+        Stop::End => "END",
+        Stop::Length => "LENGTH",
+        Stop::Context => "CONTEXT",
+        Stop::Caller if by_text => "TEXT",
+        Stop::Caller => "CALLER",
+        other => return Err(Failure::invalid(format!("Java has no name for {other:?}"))),
     })
 }
 

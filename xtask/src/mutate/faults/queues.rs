@@ -84,6 +84,14 @@ pub(super) const FAULTS: &[Fault] = &[
         checks: &[program("halite-vulkan", "shortage")],
     },
     Fault {
+        name: "vulkan.part_failure_lost",
+        what: "a part that could not be submitted is left out, and the recording counts as done",
+        file: "drivers/vulkan/src/queue/retire.rs",
+        from: "batch.signals.iter().chain(whole).for_each(",
+        to: "batch.signals.iter().chain(whole.take(0)).for_each(",
+        checks: &[program("halite-vulkan", "parts")],
+    },
+    Fault {
         name: "session.unread_for_read",
         what: "results are sent to those who read none, and not to those who do",
         file: "halite/src/tensor/sent.rs",

@@ -38,6 +38,8 @@ pub(crate) struct QueueHandle {
 pub(crate) struct DeviceContext {
     /// Process-unique identity.
     pub id: u64,
+    /// The process that opened it.
+    process: u32,
     /// The instance it comes from.
     pub instance: Arc<InstanceContext>,
     /// The physical device that it was opened on.
@@ -139,6 +141,11 @@ impl DeviceContext {
             return self.loss.get_or_init(|| status).clone();
         }
         status
+    }
+
+    /// Whether this is a fork of the process that opened the device: nothing of it may be used, nor given back.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
     }
 
     /// What the first call that noticed a loss of the device reported.

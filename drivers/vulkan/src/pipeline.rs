@@ -199,6 +199,9 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         if let State::Ready(pipeline) = *self.state.get_mut() {
             // SAFETY: work in flight holds a reference to the kernels it uses, so nothing uses this one.
             unsafe { self.ctx.device.destroy_pipeline(pipeline, None) };

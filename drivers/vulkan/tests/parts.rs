@@ -234,3 +234,29 @@ fn few_dispatches_that_nothing_is_known_of_are_with_the_device_at_a_time() {
         assert_eq!(shim.live(), 0);
     });
 }
+
+#[test]
+fn a_part_that_could_not_be_submitted_fails_the_recording() {
+    on_shim(|shim, info| {
+        let all = expected(shim, info, DISPATCHES);
+        for mode in MODES {
+            for place in [0, 1, DISPATCHES as u32 / 2, DISPATCHES as u32 - 1] {
+                let device = shim.open(info, &[("submission_limit", "1")]).unwrap();
+                let data = words_buffer(&device, &[1; 64]);
+                let long = recording(&device, &data, mode, (DISPATCHES, GROUPS));
+                shim.fail("vkQueueSubmit", place, 1, OUT_OF_HOST_MEMORY);
+                let done = fence(&device);
+                let told = device
+                    .queue_submit(ANY, &Fence::default(), &done, execute(&long))
+                    .and_then(|()| done.wait(seconds(60)));
+                let code = told.map_err(|failure| failure.code());
+                assert_eq!(code, Err(Code::ResourceExhausted), "{mode:?}, part {place}");
+                shim.clear();
+                device.wait_idle(seconds(60)).unwrap();
+                data.write(0, &[1u32; 64].map(u32::to_le_bytes).concat()).unwrap();
+                run(&device, execute(&recording(&device, &data, mode, (DISPATCHES, GROUPS))));
+                assert_eq!(read_words(&data), all, "{mode:?}, after part {place}");
+            }
+        }
+    });
+}

@@ -121,6 +121,9 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         // SAFETY: whoever uses a block holds a reference to it, submitted work included, so nothing uses it now.
         // Destroying null handles does nothing.
         unsafe {

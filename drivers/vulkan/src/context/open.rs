@@ -76,6 +76,7 @@ fn assemble(
     let pipeline_cache = PipelineCache::open(&device, &facts, &options, plan.pipeline_cache);
     DeviceContext {
         id: next_device_id(),
+        process: std::process::id(),
         instance,
         physical,
         device,

@@ -181,6 +181,11 @@ impl Core {
     /// Ends all work and all threads. Called once, when the device handle goes; what programs still hold stays
     /// valid, but accepts nothing more.
     pub fn close(self: &Arc<Self>) {
+        if self.ctx.is_forked() {
+            // Its threads are in the other process, which goes on using what would be given back here.
+            std::mem::forget(self.clone());
+            return;
+        }
         self.closed.store(true, Ordering::Release);
         self.compiler.close();
         if let Err(e) = self.wait_idle(Deadline::after(self.close_limit()))

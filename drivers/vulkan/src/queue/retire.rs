@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite_hal::{Code, Deadline, Result, Status, status};
+use halite_hal::{Code, Deadline, Fence, Result, Status, status};
 
 use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE};
 use crate::{device::Core, semaphore::QueuePoint};
@@ -241,7 +241,9 @@ impl After {
     pub(super) fn run(self, queue: &Queue, core: &Arc<Core>) {
         for (batch, status) in self.failed {
             let status = lost_or(core, status);
-            batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));
+            // Those who wait for the recording that this was a part of wait for the last part, which knows nothing of it.
+            let whole = batch.part_of.iter().flat_map(Fence::points);
+            batch.signals.iter().chain(whole).for_each(|p| p.semaphore.fail(status.clone()));
         }
         if let Some(value) = self.watch {
             queue.watcher.watch(core, queue.index, value);

@@ -3,13 +3,19 @@
 mod bounds;
 mod code;
 mod devices;
+mod queues;
 mod strangers;
 
 use super::{Check, Fault};
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Fault> {
-    devices::FAULTS.iter().chain(code::FAULTS).chain(strangers::FAULTS).chain(bounds::FAULTS)
+    devices::FAULTS
+        .iter()
+        .chain(code::FAULTS)
+        .chain(strangers::FAULTS)
+        .chain(bounds::FAULTS)
+        .chain(queues::FAULTS)
 }
 
 /// Unit tests of a package.

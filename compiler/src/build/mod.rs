@@ -471,7 +471,9 @@ impl Builder {
         self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
         let shape = Shape::new(dims.iter().copied());
         // Sizes of 0 must not hide others that are too large to count.
-        let places = shape.numbers().iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
+        // Of those that data decide, calls tell.
+        let number = |size: &Size| if size.is_data() { size.least().max(1) as u64 } else { size.value() };
+        let places = shape.sizes().iter().map(number).fold(1u64, |n, size| n.saturating_mul(size.max(1)));
         if places > MOST_ELEMENTS {
             return Err(self.unsupported(format!("a tensor of {:?} elements is too large", shape.sizes())));
         }

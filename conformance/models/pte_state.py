@@ -120,7 +120,7 @@ def make(name, folder):
 
         quantize_(module, Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int4, weight_granularity=PerGroup(32)))
     with torch.no_grad():
-        program = torch.export.export(copy.deepcopy(module), calls[0], strict=False)
+        program = torch.export.export(copy.deepcopy(module), calls[0], strict=True)
         parts = {"xnnpack": [XnnpackPartitioner()], "vulkan": [VulkanPartitioner({})]}.get(BACK_ENDS[kind], [])
         lowered = to_edge_transform_and_lower(program, partitioner=parts).to_executorch()
         (folder / f"{name}.pte").write_bytes(lowered.buffer)

@@ -8,7 +8,7 @@ use halite_ops::{
 use halite_sizes::{Size, Trace};
 
 use super::{Builder, Result};
-use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, TensorId};
+use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, Shape, TensorId};
 
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
@@ -35,6 +35,13 @@ pub const MOST_SIZE: i64 = 1 << 31;
 fn example(count: usize) -> i64 {
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
     EXAMPLE.min(1 << (EXAMPLE_BITS / count).max(1))
+}
+
+/// How many elements a tensor has at least: of sizes that data decide, calls tell. Sizes of 0 do not hide others that are too large to
+/// count.
+pub(super) fn places(shape: &Shape) -> u64 {
+    let least = |size: &Size| if size.is_data() { size.least().max(0) as u64 } else { size.value() };
+    shape.sizes().iter().map(|size| least(size).max(1)).fold(1, u64::saturating_mul)
 }
 
 /// An element that decides a size.

@@ -470,11 +470,7 @@ impl Builder {
         self.budget.count(Cost::Name, name.len() as u64);
         self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
         let shape = Shape::new(dims.iter().copied());
-        // Sizes of 0 must not hide others that are too large to count.
-        // Of those that data decide, calls tell.
-        let number = |size: &Size| if size.is_data() { size.least().max(1) as u64 } else { size.value() };
-        let places = shape.sizes().iter().map(number).fold(1u64, |n, size| n.saturating_mul(size.max(1)));
-        if places > MOST_ELEMENTS {
+        if data::places(&shape) > MOST_ELEMENTS {
             return Err(self.unsupported(format!("a tensor of {:?} elements is too large", shape.sizes())));
         }
         let tensor = Tensor::new(name, element, shape);

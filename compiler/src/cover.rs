@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use halite_sizes::Region;
-use serde::{Deserialize, Serialize};
-
 use crate::{
     CompileError, CompileOptions, Compiled, Control, Function, Model, Program,
     backend::vulkan::Vulkan,
     compile::of_plan,
+    coverage::Coverage,
     graph::Graph,
     passes::{HalfPrecision, Precision},
     plan::{self, ModulePlan},
@@ -36,132 +34,26 @@ const FARTHER: u64 = 64;
 /// Of the sizes of caches that share a plan, kernels are chosen for one that is so many times smaller than the end.
 const BEFORE_END: u64 = 4;
 
-/// Sizes are near an example that are at most 2 to the power of this away.
-const NEAR: u32 = 7;
-
 /// After so many versions for sizes that could share one, the next is for as many of them as it can be.
 const ENOUGH: usize = 2;
+
+/// And of sizes that are listed, for about so many of them.
+const MOST_HELD: usize = 32;
 
 /// By how much sizes that grow are larger in calls to come: with others, kernels for multiples of a number are not for all of them.
 const NEXT: [u64; 4] = [1, 2, 3, 5];
 
-/// Of so many sizes that no guard fixes, all sets are tried for one that moves.
-const MOST_TOGETHER: usize = 6;
+/// Sizes beside an example are so many units away from it: with these all rests of divisions by 2 and 4 come about.
+const BESIDE: [u64; 3] = [1, 2, 3];
 
-/// For which inputs a graph is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coverage {
-    /// The dimensions of each input.
-    inputs: Vec<Vec<Dimension>>,
-    /// The values of symbols.
-    region: Region,
-}
+/// So many dimensions move by themselves.
+const MOST_BESIDE: usize = 6;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Dimension {
-    /// This size.
-    Size(u64),
-    /// The value of a symbol.
-    Symbol(usize),
-}
+/// And one is a multiple of so many units: with it, kernels that are for other numbers alone are not for all.
+const WHOLE: u64 = 16;
 
-impl Coverage {
-    /// Of a graph that was planned for its targets: planning adds to the guards.
-    pub fn of(graph: &Graph) -> Coverage {
-        let symbols = graph.open.as_ref().map_or(&[][..], |open| &open.symbols);
-        let input = |port: &crate::graph::Port| {
-            let sizes = graph.tensor(port.tensor).sizes();
-            let one = |size: &halite_sizes::Size| {
-                let same = |(input, axis): &(usize, usize)| {
-                    let other = graph.tensor(graph.inputs[*input].tensor).sizes()[*axis];
-                    !size.is_constant() && other.is(*size)
-                };
-                let symbol = symbols.iter().position(same);
-                symbol.map_or(Dimension::Size(size.value()), Dimension::Symbol)
-            };
-            sizes.iter().map(one).collect()
-        };
-        let inputs = graph.inputs.iter().map(input).collect();
-        let region = graph.open.as_ref().map_or_else(Region::default, |open| open.trace.region());
-        Coverage { inputs, region }
-    }
-
-    /// Whether inputs of these dimensions are among them.
-    pub fn has<'a>(&self, shapes: impl ExactSizeIterator<Item = &'a [u64]>) -> bool {
-        let mut values: BTreeMap<usize, u64> = BTreeMap::new();
-        if shapes.len() != self.inputs.len() {
-            return false;
-        }
-        for (own, dims) in self.inputs.iter().zip(shapes) {
-            let fits = own.len() == dims.len()
-                && own.iter().zip(dims).all(|(own, size)| match own {
-                    Dimension::Size(known) => known == size,
-                    Dimension::Symbol(symbol) => values.insert(*symbol, *size).is_none_or(|old| old == *size),
-                });
-            if !fits {
-                return false;
-            }
-        }
-        let symbols: Vec<u64> = values.into_values().collect();
-        self.region.has(&symbols)
-    }
-
-    /// Why inputs of these dimensions are not among them, as far as guards say it.
-    pub fn why_not<'a>(&self, shapes: impl Iterator<Item = &'a [u64]>) -> Option<String> {
-        let mut values: BTreeMap<usize, u64> = BTreeMap::new();
-        for (own, size) in self.inputs.iter().zip(shapes).flat_map(|(own, dims)| own.iter().zip(dims)) {
-            match own {
-                Dimension::Symbol(symbol) => drop(values.insert(*symbol, *size)),
-                Dimension::Size(known) if known != size => {
-                    return Some(format!("the size {size} is {known}"));
-                }
-                Dimension::Size(_) => {}
-            }
-        }
-        self.region.why_not(&values.into_values().collect::<Vec<u64>>())
-    }
-    /// Whether sizes near those of an example are among them: guards may leave nothing but the example.
-    fn has_others(&self, example: &[Vec<u64>]) -> bool {
-        let count = self.region.symbols().len();
-        let mut values = vec![0; count];
-        for (own, dims) in self.inputs.iter().zip(example) {
-            for (own, size) in own.iter().zip(dims) {
-                if let Dimension::Symbol(symbol) = own {
-                    values[*symbol] = *size;
-                }
-            }
-        }
-        let steps = || (0..NEAR).flat_map(|bit| [1i64 << bit, -(1i64 << bit)]);
-        let moved = |which: &dyn Fn(usize) -> bool, step: i64| {
-            let one = |(i, size): (usize, &u64)| {
-                if which(i) { size.saturating_add_signed(step) } else { *size }
-            };
-            values.iter().enumerate().map(one).collect::<Vec<u64>>()
-        };
-        let has = |which: &dyn Fn(usize) -> bool| steps().any(|step| self.region.has(&moved(which, step)));
-        let fixed = self.region.fixed();
-        let free: Vec<usize> = (0..count).filter(|symbol| !fixed.contains(symbol)).collect();
-        // Sizes may depend on each other, as those of a cache before and after a call: they move together.
-        match free.len() {
-            0..=MOST_TOGETHER => (1u32..1 << free.len()).any(|set| {
-                has(&|i| free.iter().position(|own| *own == i).is_some_and(|at| set >> at & 1 == 1))
-            }),
-            _ => has(&|i| free.contains(&i)) || free.iter().any(|symbol| has(&|i| i == *symbol)),
-        }
-    }
-}
-
-/// Whether inputs of these dimensions are not among the sizes of [`CompileError::OtherSizes`]: what failed then fails for them too.
-pub fn refuses(region: &Region, inputs: &[Signature], shapes: &[Vec<u64>]) -> bool {
-    let size = |name: &String| {
-        let axes = inputs.iter().zip(shapes).flat_map(|(input, dims)| {
-            dims.iter().enumerate().map(move |(axis, size)| (open_name(input, axis), *size))
-        });
-        axes.into_iter().find(|(own, _)| own == name).map(|(_, size)| size)
-    };
-    let values: Option<Vec<u64>> = region.symbols().iter().map(size).collect();
-    values.is_some_and(|values| !region.has(&values))
-}
+/// The dimensions that are open, with their least and largest sizes.
+type Open = BTreeMap<String, (u64, u64)>;
 
 /// The bound of a dimension that may have other sizes than this one; none where the model fixes it. What is as large as a bound
 /// is taken for fixed: files bound all dimensions of an input of which one varies.
@@ -292,6 +184,13 @@ pub fn together(
     example: &[Vec<u64>],
     asked: &[Vec<Vec<u64>>],
 ) -> Vec<Vec<Vec<u64>>> {
+    let near = asked.iter().filter(|shapes| is_within(bindings, inputs, example, shapes));
+    let near: Vec<Vec<Vec<u64>>> = near.cloned().collect();
+    if near.len() < ENOUGH { Vec::new() } else { near }
+}
+
+/// Whether sizes are those of an example but for what is open, and that is within its range.
+fn is_within(bindings: &Bindings, inputs: &[Signature], example: &[Vec<u64>], shapes: &[Vec<u64>]) -> bool {
     let fits = |(input, (own, dims)): (&Signature, (&Vec<u64>, &Vec<u64>))| {
         let one = |(axis, (own, size)): (usize, (&u64, &u64))| {
             let range = bindings.open.get(&open_name(input, axis));
@@ -299,11 +198,57 @@ pub fn together(
         };
         own.len() == dims.len() && own.iter().zip(dims).enumerate().all(one)
     };
-    let all = |shapes: &&Vec<Vec<u64>>| {
-        shapes.len() == example.len() && inputs.iter().zip(example.iter().zip(shapes.iter())).all(fits)
+    shapes.len() == example.len() && inputs.iter().zip(example.iter().zip(shapes.iter())).all(fits)
+}
+
+/// Sizes that calls with other inputs are likely to have, within what is open: those of the example moved by a few of the `units` of which its
+/// sizes were multiples so far, each dimension by itself and all together. A kernel for multiples of more than these is no reason
+/// for a version of its own.
+pub fn neighbours(
+    bindings: &Bindings,
+    inputs: &[Signature],
+    example: &[Vec<u64>],
+    units: &[Vec<u64>],
+) -> Vec<Vec<Vec<u64>>> {
+    // What several inputs call the same has one unit.
+    let mut open: BTreeMap<String, (u64, (u64, u64))> = BTreeMap::new();
+    for ((input, dims), units) in inputs.iter().zip(example).zip(units) {
+        for (axis, (size, unit)) in dims.iter().zip(units).enumerate() {
+            let name = open_name(input, axis);
+            let range = bindings.open.get(&name).filter(|_| *size >= 2);
+            if let Some(range) = range {
+                open.entry(name).or_insert(((*unit).max(1), *range));
+            }
+        }
+    }
+    let moved = |new: &dyn Fn(&str, u64, u64) -> Option<u64>| {
+        let mut differs = false;
+        let mut one = |(input, dims): (&Signature, &Vec<u64>)| {
+            let mut size = |(axis, size): (usize, &u64)| {
+                let name = open_name(input, axis);
+                let to = open.get(&name).and_then(|(unit, (low, high))| {
+                    new(&name, *size, *unit).filter(|to| (*low.max(&2)..=*high).contains(to))
+                });
+                differs |= to.is_some_and(|to| to != *size);
+                to.unwrap_or(*size)
+            };
+            dims.iter().enumerate().map(&mut size).collect::<Vec<u64>>()
+        };
+        let shapes: Vec<Vec<u64>> = inputs.iter().zip(example).map(&mut one).collect();
+        differs.then_some(shapes)
     };
-    let near: Vec<Vec<Vec<u64>>> = asked.iter().filter(all).cloned().collect();
-    if near.len() < ENOUGH { Vec::new() } else { near }
+    let by = |size: u64, more: u64| Some(size.saturating_add(more));
+    let mut found = Vec::new();
+    for count in BESIDE {
+        found.extend(moved(&|_, size, unit| by(size, unit.saturating_mul(count))));
+    }
+    found.extend(moved(&|_, size, unit| Some(size.next_multiple_of(unit.saturating_mul(WHOLE)))));
+    if open.len() > 1 {
+        for name in open.keys().take(MOST_BESIDE) {
+            found.extend(moved(&|own, size, unit| if own == name { by(size, unit) } else { None }));
+        }
+    }
+    found
 }
 
 impl Model {
@@ -323,15 +268,19 @@ impl Model {
         let inputs = self.inputs(name)?;
         let by_sizes = versions.iter().all(|one| one.values.is_empty());
         let cover = Cover { model: self, name, inputs, precision, options, control };
-        let found = if versions.len() < FEWEST || !by_sizes { None } else { cover.function(versions)? };
+        let found = if versions.len() < FEWEST || !by_sizes {
+            Err("inputs whose values are bound share none".to_owned())
+        } else {
+            cover.function(versions)?
+        };
         match found {
-            Some(found) => Ok(found),
-            None if versions.len() > MOST_APART => Err(CompileError::Request(format!(
-                "{} combinations of sizes, which do not share plans: {MOST_APART} versions of '{name}' are the most. Give \
-                 lower bounds or fewer sizes, to which inputs are padded",
+            Ok(found) => Ok(found),
+            Err(why) if versions.len() > MOST_APART => Err(CompileError::Request(format!(
+                "{} combinations of sizes, which do not share plans ({why}): {MOST_APART} versions of '{name}' are the most. \
+                 Give lower bounds or fewer sizes, to which inputs are padded",
                 versions.len()
             ))),
-            None => self.function(name, versions, precision, control),
+            Err(_) => self.function(name, versions, precision, control),
         }
     }
 
@@ -376,8 +325,11 @@ struct Cover<'a> {
 }
 
 impl Cover<'_> {
-    /// The function, unless sizes do not join.
-    fn function(&self, versions: &[Bindings]) -> Result<Option<(Function, HalfPrecision)>, CompileError> {
+    /// The function; or why sizes do not join.
+    fn function(
+        &self,
+        versions: &[Bindings],
+    ) -> Result<Result<(Function, HalfPrecision), String>, CompileError> {
         let shapes: Result<Vec<_>, _> = versions.iter().map(|one| one.resolve(&self.inputs)).collect();
         let shapes = shapes?;
         let ranges = self.ranges(&shapes);
@@ -385,11 +337,24 @@ impl Cover<'_> {
         let (mut left, mut graphs): (Vec<usize>, Vec<Graph>) = ((0..versions.len()).collect(), Vec::new());
         let mut half = HalfPrecision::default();
         // The last are the largest, for which it matters most which kernels are chosen.
+        let mut tries: Vec<Open> = Vec::new();
         while let Some(example) = left.pop() {
-            let bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
+            let mut bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
+            let before = tries.iter().filter(|open| **open == bindings.open).count();
+            if before >= ENOUGH {
+                self.hold_some(&mut bindings, &shapes[example], left.iter().map(|other| &shapes[*other]));
+            }
+            tries.push(bindings.open.clone());
             let (graph, own_half) = match self.graph(&bindings) {
                 // Not all that is done with one size is done with many.
-                Err(error) if error.is_unsupported() => return Ok(None),
+                Err(error) if error.is_unsupported() => return Ok(Err(error.to_string())),
+                Err(CompileError::Invalid { location, reason }) => {
+                    let sizes = self.text(&shapes[example]);
+                    return Err(CompileError::Invalid {
+                        location,
+                        reason: format!("{reason}, with {sizes}"),
+                    });
+                }
                 made => made?,
             };
             let coverage = Coverage::of(&graph);
@@ -398,10 +363,38 @@ impl Cover<'_> {
             half.add(own_half);
             let joined = versions.len() - left.len();
             if graphs.len() >= TRIES && joined < graphs.len() * 2 {
-                return Ok(None);
+                return Ok(Err(format!("{} plans are for {joined} of them", graphs.len())));
             }
         }
-        Ok(Some((Function { name: self.name.to_owned(), versions: graphs }, half)))
+        Ok(Ok((Function { name: self.name.to_owned(), versions: graphs }, half)))
+    }
+
+    /// Has a version hold for some more of the sizes that are left, if it can.
+    fn hold_some<'b>(
+        &self,
+        bindings: &mut Bindings,
+        example: &[Vec<u64>],
+        left: impl Iterator<Item = &'b Vec<Vec<u64>>>,
+    ) {
+        let near: Vec<Vec<Vec<u64>>> =
+            left.filter(|shapes| is_within(bindings, &self.inputs, example, shapes)).cloned().collect();
+        // An odd number, so that all rests come about where sizes are in order.
+        let step = near.len().div_ceil(MOST_HELD) | 1;
+        bindings.holds = vec![example.to_vec()];
+        bindings.holds.extend(near.into_iter().rev().step_by(step));
+    }
+
+    /// Dimensions of inputs for messages.
+    fn text(&self, shapes: &[Vec<u64>]) -> String {
+        let one = |(input, dims): (&Signature, &Vec<u64>)| {
+            let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
+            format!(
+                "{} of {}",
+                input.name,
+                if dims.is_empty() { "no size".to_owned() } else { dims.join("x") }
+            )
+        };
+        self.inputs.iter().zip(shapes).map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// The least and the largest size of each dimension, by name.
@@ -456,6 +449,21 @@ mod tests {
         assert_eq!((steps.range("batch", 5), steps.range("batch", 3)), ((4, 15), (3, 15)));
         assert_eq!((Steps::None.range("past", 3), Steps::None.range("past", 1)), ((1, 3), (1, 3)));
         steps.range("past", u64::MAX);
+    }
+
+    #[test]
+    fn sizes_beside_an_example_are_of_its_unit() {
+        let inputs = [input("a", &["n", "3"]), input("b", &["m", "n"])];
+        let mut bindings = Bindings::default();
+        bindings.open.extend([("n".to_owned(), (4, 15)), ("m".to_owned(), (64, 255))]);
+        let example = [vec![9, 3], vec![96, 9]];
+        let found = neighbours(&bindings, &inputs, &example, &[vec![1, 3], vec![32, 1]]);
+        let of = |n, m| vec![vec![n, 3], vec![m, n]];
+        // 16 and 512 are beyond what is open.
+        let wanted = [of(10, 128), of(11, 160), of(12, 192), of(9, 128), of(10, 96)];
+        assert_eq!(found, wanted);
+        assert!(neighbours(&Bindings::default(), &inputs, &example, &[vec![1, 3], vec![32, 1]]).is_empty());
+        neighbours(&bindings, &inputs, &example, &[vec![u64::MAX, 3], vec![u64::MAX, 1]]);
     }
 
     #[test]

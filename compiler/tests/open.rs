@@ -10,7 +10,11 @@ use halite_compiler::{
 use halite_targets::Target;
 
 fn model() -> Model {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../halite/tests/data/open_encoder.onnx");
+    named("open_encoder")
+}
+
+fn named(name: &str) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../halite/tests/data/{name}.onnx"));
     Model::open(&path, ModelFormat::named("onnx").unwrap()).unwrap()
 }
 
@@ -77,4 +81,26 @@ fn what_cannot_be_for_the_sizes_wanted_ends_early_and_says_where() {
     assert!(guard.contains("length") && !location.to_string().is_empty(), "{location}: {guard}");
     let refuses = |length| halite_compiler::refuses(&region, &inputs, &[vec![1, length, 16]]);
     assert!(refuses(40) && !refuses(11));
+}
+
+/// Pictures of all of these heights and widths.
+fn pictures(rows: std::ops::RangeInclusive<u64>, columns: std::ops::RangeInclusive<u64>) -> Vec<Bindings> {
+    let one = |rows, columns| Bindings {
+        dims: [("height".to_owned(), rows), ("width".to_owned(), columns)].into(),
+        ..Bindings::default()
+    };
+    rows.flat_map(|rows| columns.clone().map(move |columns| one(rows, columns))).collect()
+}
+
+#[test]
+fn pictures_have_few_versions_for_all_heights_and_widths() {
+    let model = named("open_picture");
+    let options = CompileOptions::for_targets(&[Target::parse("cpu-llvmpipe-linux").unwrap()]);
+    let versions = pictures(20..=80, 20..=80);
+    let made = model.open_function("main", &versions, Precision::Model, &options, &Control::new()).unwrap().0;
+    assert!(made.versions.len() <= 16, "{} versions for {} sizes", made.versions.len(), versions.len());
+    // Of one that is too narrow nothing is left when it is scaled: the error says which.
+    let thin = pictures(2..=3, 200..=203);
+    let error = model.open_function("main", &thin, Precision::Model, &options, &Control::new()).unwrap_err();
+    assert!(error.to_string().contains("with picture of 3x3x203"), "{error}");
 }

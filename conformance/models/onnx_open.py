@@ -1,8 +1,8 @@
 """Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
-scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; and `open_repeats.onnx`, rows that are
-repeated in a loop over lists of open lengths. Usage: onnx_open.py halite/tests/data"""
+scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
+repeated in a loop over lists of open lengths; and `open_uneven.onnx`, borders and rows of uneven sizes. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -289,7 +289,33 @@ def values(path):
     save(m.nodes, "open_values", [value("x", floats, ["n", 4])], outputs, m.constants, path)
 
 
+def uneven(path):
+    """Rows whose kernels are faster for multiples of 2 and 4; and borders that data decide on both sides of four and of six dimensions."""
+    m, floats = Made(), TensorProto.FLOAT
+    value = helper.make_tensor_value_info
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    def borders(x):
+        """One before and behind where the last place of a number that is not 0 is odd."""
+        last = m("ReduceMax", m("NonZero", x), m.ints(1), keepdims=0)
+        odd = m("Mod", last, m.ints(2))
+        return m("Concat", odd, odd, axis=0)
+
+    give("put", "ScatterND", "x", m.constant(np.array([[0], [1]], np.int64)), m.constant(np.full((2, 3), 9, np.float32)))
+    give("turned", "Transpose", m("Concat", "x", "x", axis=1), perm=[1, 0])
+    give("products", "Pad", m("MatMul", "x", m("Transpose", "x", perm=[1, 0])), m.ints(0, 1, 0, 0))
+    four, six = m("Reshape", "x", m.ints(1, -1, 3, 1)), m("Reshape", "x", m.ints(1, 1, -1, 1, 3, 1))
+    give("four", "Pad", four, borders(four))
+    give("six", "Pad", six, borders(six))
+    outputs = [value("put", floats, ["n", 3]), value("turned", floats, [6, "n"]), value("products", floats, ["n", "m"]), value("four", floats, ["a", "b", "c", "d"]),
+               value("six", floats, ["e", "f", "g", "h", "i", "j"])]
+    save(m.nodes, "open_uneven", [value("x", floats, ["n", 3])], outputs, m.constants, path)
+
+
 picture(f"{sys.argv[1]}/open_picture.onnx")
+uneven(f"{sys.argv[1]}/open_uneven.onnx")
 values(f"{sys.argv[1]}/open_values.onnx")
 lists(f"{sys.argv[1]}/open_lists.onnx")
 repeats(f"{sys.argv[1]}/open_repeats.onnx")

@@ -208,6 +208,7 @@ def main():
         # They add cases.
         import onnx_sizes_decoders  # noqa: F401
         import onnx_sizes_graphs  # noqa: F401
+        import onnx_sizes_more  # noqa: F401
         import onnx_sizes_torch  # noqa: F401
 
         for name in args.names or CASES:

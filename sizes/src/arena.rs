@@ -10,7 +10,7 @@ use crate::{
     undo::Undo,
 };
 
-/// Most terms of a polynomial; one that would have more is fixed.
+/// Most terms of a polynomial; one that would have more is made of whole ones.
 pub(crate) const MOST_TERMS: usize = 64;
 
 /// Most atoms of a trace; later ones are fixed.
@@ -286,6 +286,7 @@ impl Arena {
                 Range { low: power(range.low), high: power(range.high) }
             }
             Atom::Truncated(float) => float.whole_range(&|poly| self.range(poly)),
+            Atom::Whole(a) => self.range(a),
         };
         by_parts.and(known.range)
     }

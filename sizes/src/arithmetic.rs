@@ -17,7 +17,7 @@ impl Add for Size {
     type Output = Size;
 
     fn add(self, other: Size) -> Size {
-        self.combine(other, i64::saturating_add, |_, a, b| few(a.plus(b)?))
+        self.combine(other, i64::saturating_add, |arena, a, b| shortened(arena, a, b, |a, b| few(a.plus(b)?)))
     }
 }
 
@@ -25,7 +25,9 @@ impl Sub for Size {
     type Output = Size;
 
     fn sub(self, other: Size) -> Size {
-        self.combine(other, i64::saturating_sub, |_, a, b| few(a.minus(b)?))
+        self.combine(other, i64::saturating_sub, |arena, a, b| {
+            shortened(arena, a, b, |a, b| few(a.minus(b)?))
+        })
     }
 }
 
@@ -33,7 +35,8 @@ impl Mul for Size {
     type Output = Size;
 
     fn mul(self, other: Size) -> Size {
-        self.combine(other, i64::saturating_mul, |_, a, b| few(a.times(b, MOST_TERMS)?))
+        let times = |a: &Poly, b: &Poly| few(a.times(b, MOST_TERMS)?);
+        self.combine(other, i64::saturating_mul, |arena, a, b| shortened(arena, a, b, times))
     }
 }
 
@@ -61,6 +64,25 @@ impl Neg for Size {
     fn neg(self) -> Size {
         Size::constant(0) - self
     }
+}
+
+/// A sum or a product; where it would have too many terms, that of its operands as they are. What is known of those by algebra ends there.
+fn shortened(
+    arena: &mut Arena,
+    a: &Poly,
+    b: &Poly,
+    combine: impl Fn(&Poly, &Poly) -> Option<Poly>,
+) -> Option<Poly> {
+    combine(a, b).or_else(|| {
+        let (a, b) = (whole(arena, a)?, whole(arena, b)?);
+        combine(&a, &b)
+    })
+}
+
+/// A polynomial as one term.
+fn whole(arena: &mut Arena, poly: &Poly) -> Option<Poly> {
+    let is_one = poly.as_constant().is_some() || poly.constant == 0 && poly.terms.len() == 1;
+    if is_one { Some(poly.clone()) } else { arena.of_atom(Atom::Whole(poly.clone())) }
 }
 
 fn few(poly: Poly) -> Option<Poly> {

@@ -23,6 +23,8 @@ pub enum Atom {
     Pow2(Poly),
     /// The whole number that a float is without what is behind the point.
     Truncated(Float),
+    /// The polynomial itself, as a factor or a part of those that would have too many terms if it was multiplied out.
+    Whole(Poly),
 }
 
 impl Atom {
@@ -33,7 +35,7 @@ impl Atom {
             Atom::Quotient(a, b) | Atom::Remainder(a, b) | Atom::Least(a, b) | Atom::Most(a, b) => {
                 (Some(a), Some(b))
             }
-            Atom::CeilLog2(a) | Atom::Pow2(a) => (Some(a), None),
+            Atom::CeilLog2(a) | Atom::Pow2(a) | Atom::Whole(a) => (Some(a), None),
             Atom::Truncated(_) => (None, None),
         };
         let of_float = if let Atom::Truncated(float) = self { float.parts() } else { Vec::new() };
@@ -51,6 +53,7 @@ impl Atom {
             Atom::CeilLog2(a) => ceil_log2(poly(a)),
             Atom::Pow2(a) => pow2(poly(a)),
             Atom::Truncated(float) => float.evaluate(&poly) as i64,
+            Atom::Whole(a) => poly(a),
         }
     }
 }

@@ -75,6 +75,7 @@ fn text<'a>(
         Some(Atom::CeilLog2(a)) => format!("log2({})", part(a)),
         Some(Atom::Pow2(a)) => format!("2^({})", part(a)),
         Some(Atom::Truncated(float)) => float.text(&part),
+        Some(Atom::Whole(a)) => format!("({})", part(a)),
     };
     let product = |term: &Term| {
         let atoms: Vec<String> = term.atoms.iter().map(one).collect();

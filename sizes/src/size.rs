@@ -283,9 +283,9 @@ impl Size {
         self % by == 0
     }
 
-    /// As a word of 32 bits, if it fits; guards that.
+    /// As a word of 32 bits, if it fits; guards that, and promises it of what data decide, whatever the example is.
     pub fn fits_u32(self) -> bool {
-        self >= 0 && self <= i64::from(u32::MAX)
+        self >= 0 && self.stays_in_limit(u32::MAX.into())
     }
 }
 

@@ -335,3 +335,27 @@ fn limits_that_are_none_fix_nothing() {
     assert_eq!(trace.guards(), bounds);
     assert!(trace.region().has(&[1000]));
 }
+
+#[test]
+fn products_of_many_terms_are_not_fixed() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    // Four sizes, each with a border on both sides: 81 terms when it is multiplied out.
+    let mut next = 0u64;
+    let mut symbol = || {
+        next += 1;
+        trace.symbol("s", next + 1, 0, 1 << 20)
+    };
+    let sides: Vec<Size> = (0..4).map(|_| symbol() + symbol() + symbol()).collect();
+    let all: Size = sides.iter().product();
+    assert_eq!(all.value(), (2 + 3 + 4) * (5 + 6 + 7) * (8 + 9 + 10) * (11 + 12 + 13));
+    assert!(!all.is_constant() && (all * 4 / Size::from(4u64)).is(all));
+    let sum = (0..20).fold(all, |sum, _| sum + symbol() * sides[0] * sides[1]);
+    assert!(!sum.is_constant());
+    assert!(trace.guards().iter().all(|guard| guard.rule != Rule::Zero));
+    let region = trace.region();
+    let mut values: Vec<u64> = (0..trace.symbols().len() as u64).map(|i| i + 2).collect();
+    assert!(region.has(&values));
+    values[0] = 100;
+    assert!(region.has(&values));
+}

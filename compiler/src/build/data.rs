@@ -8,7 +8,7 @@ use halite_ops::{
 use halite_sizes::{Size, Trace};
 
 use super::{Builder, Result};
-use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, TensorId};
+use crate::graph::{DataSymbol, ElementType, HostWork, Node, NodeOp, Shape, TensorId};
 
 /// Most numbers that are read at one place.
 const MOST_READ: u64 = 16;
@@ -25,8 +25,24 @@ const MOST_BACK: usize = 1 << 12;
 /// What a size is that no bound is known of, in the example.
 const EXAMPLE: i64 = 100;
 
+/// What the elements of an example tensor are at most of which all sizes are read at once: 2 to the power of this.
+const EXAMPLE_BITS: u32 = 20;
+
 /// The largest size that data decide where nothing else bounds it.
 pub const MOST_SIZE: i64 = 1 << 31;
+
+/// What each of so many sizes that are read together is in the example: they may be those of one tensor.
+fn example(count: usize) -> i64 {
+    let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+    EXAMPLE.min(1 << (EXAMPLE_BITS / count).max(1))
+}
+
+/// How many elements a tensor has at least: of sizes that data decide, calls tell. Sizes of 0 do not hide others that are too large to
+/// count.
+pub(super) fn places(shape: &Shape) -> u64 {
+    let least = |size: &Size| if size.is_data() { size.least().max(0) as u64 } else { size.value() };
+    shape.sizes().iter().map(|size| least(size).max(1)).fold(1, u64::saturating_mul)
+}
 
 /// An element that decides a size.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +104,7 @@ impl Builder {
             let name = if bounds.len() == 1 { name.clone() } else { format!("number {index} of {name}") };
             // Sizes that can be 0 or 1 alone are no less general.
             let range_end = most.max(2);
-            let example = EXAMPLE.clamp(2.max(least), range_end);
+            let example = example(bounds.len()).clamp(2.max(least), range_end);
             symbols.push(trace.data_symbol(&name, example, least, range_end));
             self.data.push(DataSymbol { name, least, most });
         }

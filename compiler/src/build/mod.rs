@@ -470,9 +470,7 @@ impl Builder {
         self.budget.count(Cost::Name, name.len() as u64);
         self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
         let shape = Shape::new(dims.iter().copied());
-        // Sizes of 0 must not hide others that are too large to count.
-        let places = shape.numbers().iter().fold(1u64, |n, size| n.saturating_mul((*size).max(1)));
-        if places > MOST_ELEMENTS {
+        if data::places(&shape) > MOST_ELEMENTS {
             return Err(self.unsupported(format!("a tensor of {:?} elements is too large", shape.sizes())));
         }
         let tensor = Tensor::new(name, element, shape);

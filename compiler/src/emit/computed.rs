@@ -110,6 +110,7 @@ impl Code {
                 let float = self.float(float);
                 self.truncated(float)
             }
+            Atom::Whole(a) => self.poly(a),
         };
         if let Some(open) = &mut self.open {
             open.atoms.insert(id, register);

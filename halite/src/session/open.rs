@@ -39,25 +39,37 @@ struct State {
 struct Seen {
     last: Vec<Vec<u64>>,
     varied: Vec<Vec<bool>>,
+    /// The largest number that divides all sizes that a dimension had.
+    units: Vec<Vec<u64>>,
 }
 
 impl State {
     fn note(&mut self, place: usize, shapes: &[Vec<u64>]) {
         let new = || {
             let varied = shapes.iter().map(|dims| vec![false; dims.len()]).collect();
-            Seen { last: shapes.to_vec(), varied }
+            Seen { last: shapes.to_vec(), varied, units: shapes.to_vec() }
         };
-        let Seen { last, varied } = self.seen.entry(place).or_insert_with(new);
+        let Seen { last, varied, units } = self.seen.entry(place).or_insert_with(new);
         if last == shapes {
             return;
         }
-        for ((last, varied), dims) in last.iter_mut().zip(varied).zip(shapes) {
+        for (((last, varied), units), dims) in last.iter_mut().zip(varied).zip(units).zip(shapes) {
             for (axis, size) in dims.iter().enumerate().take(last.len()) {
                 varied[axis] |= last[axis] != *size;
+                units[axis] = divisor(units[axis], *size);
                 last[axis] = *size;
             }
         }
     }
+}
+
+/// The largest number that divides both; the other where one is 0.
+fn divisor(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// The versions with open sizes. Threads may share it; one makes a version at a time.
@@ -159,6 +171,21 @@ impl OpenVersions {
         varied.unwrap_or(false)
     }
 
+    /// For each dimension of inputs of a function the largest number that divides all sizes that it had in calls so far: its own, before the
+    /// first call. What comes is likely to be a multiple of it, and of no more.
+    pub fn units(&self, place: usize, shapes: &[Vec<u64>]) -> Vec<Vec<u64>> {
+        let state = self.state.lock();
+        let seen = state.seen.get(&place);
+        let unit = |input: usize, axis: usize, size: u64| {
+            let known = seen.and_then(|seen| seen.units.get(input)?.get(axis).copied());
+            divisor(known.unwrap_or(size), size)
+        };
+        let of = |(input, dims): (usize, &Vec<u64>)| {
+            dims.iter().enumerate().map(|(axis, size)| unit(input, axis, *size)).collect()
+        };
+        shapes.iter().enumerate().map(of).collect()
+    }
+
     /// The sizes for which versions of a function were made so far.
     pub fn asked(&self, place: usize) -> Vec<Vec<Vec<u64>>> {
         let state = self.state.lock();
@@ -232,5 +259,7 @@ mod tests {
         // Of another rank: what both have is compared.
         state.note(0, &[vec![1], vec![2, 9, 4, 4]]);
         assert_eq!(state.seen[&0].varied, [vec![false, true], vec![true, false, false]]);
+        assert_eq!(state.seen[&0].units, [vec![1, 1], vec![1, 9, 4]]);
+        assert_eq!([divisor(36, 56), divisor(0, 5), divisor(5, 0), divisor(64, 64)], [4, 5, 5, 64]);
     }
 }

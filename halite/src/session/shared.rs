@@ -201,6 +201,10 @@ impl ModelProgram {
             let mut made = made.map_err(compile::error)?;
             made.holds.clone_from(&holds);
             made.holds.extend(compiler::together(&made, &function.inputs, &example, &asked));
+            if growing.is_empty() {
+                let units = self.open.units(place, &example);
+                made.holds.extend(compiler::neighbours(&made, &function.inputs, &example, &units));
+            }
             Ok((example, made))
         };
         Ok(Some(OpenWork {

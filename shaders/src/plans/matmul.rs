@@ -9,7 +9,7 @@ use halite_ops::{
     window::{Layout, Window},
 };
 
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -87,7 +87,7 @@ fn shape(op: &MatMul) -> Result<[Size; 4], Unfit> {
 
 /// Whether rows of a length are whole quads, as kernels take it.
 fn quads(length: Size) -> u32 {
-    halite_sizes::is_worth(|| length.is_multiple_of(4)).into()
+    is_worth(|| length.is_multiple_of(4)).into()
 }
 
 /// What is added to sums, where it lies, and the function of results: two constants and two bindings. What is not there has
@@ -207,7 +207,7 @@ pub(super) fn wide(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
     let parts = if most > 1 { cut(op, tiles, bk, most, ENOUGH_WORKGROUPS)? } else { 1 };
     let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
     let rhs_row = if op.rhs_transposed { op.k } else { op.n };
-    let divides = |length: Size, tile: u32| length.is_multiple_of(tile);
+    let divides = |length: Size, tile: u32| is_worth(|| length.is_multiple_of(tile));
     let rows = part * Size::from(parts) == op.k && divides(op.m, bm) && divides(op.n, bn);
     let mut constants = vec![lanes, bm, bn, bk, tm, tn, op.rhs_transposed.into()];
     constants.extend([quads(op.k), quads(rhs_row), quads(op.n), rows.into(), parts, unrolled]);
@@ -397,9 +397,9 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
 pub(super) fn rhs_bytes(op: &MatMul) -> Result<u32, Unfit> {
     let (n, pack) = (op.n, fixed("a word", 16 / op.lhs.size())?);
     match () {
-        () if op.rhs_transposed || n.is_multiple_of(pack) => Ok(16),
+        () if op.rhs_transposed || is_worth(|| n.is_multiple_of(pack)) => Ok(16),
         () if op.lhs.size() != 2 => Err(no_words(pack)),
-        () if n.is_multiple_of(4) => Ok(8),
+        () if is_worth(|| n.is_multiple_of(4)) => Ok(8),
         () => Ok(4),
     }
 }
@@ -426,13 +426,14 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     let parts = if most > 1 { cut(op, count, bk / 4, most, MATRIX_WORKGROUPS)? } else { 1 };
     let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
     let [m, n, k, _] = shape(op)?;
-    let whole = m.is_multiple_of(bm) && n.is_multiple_of(bn) && k.is_multiple_of(bk);
+    let divides = |length: Size, tile: u32| is_worth(|| length.is_multiple_of(tile));
+    let whole = divides(m, bm) && divides(n, bn) && divides(k, bk);
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];
     constants.push(tiles.stages);
     constants.extend(tiles.matrix);
     let whole_sums = parts == 1;
     constants.extend(if whole_sums { [sides.added.code(), activation_code(op.activation)] } else { [0, 0] });
-    constants.extend([parts, tiles.ahead, k.is_multiple_of(bk).into()]);
+    constants.extend([parts, tiles.ahead, divides(k, bk).into()]);
     let shared = tiles.words(bytes || op.rhs_transposed);
     constants.extend([tiles.slices, tiles.pieces, shared, quads(n), sides.rhs.1]);
     constants.extend(sides.more.0);

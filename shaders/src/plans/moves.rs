@@ -6,7 +6,7 @@ use halite_ops::{
     moves::{MOST_DIMS, product},
 };
 
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
 use crate::{
     Params, Slot, Step, Unfit,
@@ -35,7 +35,8 @@ pub(super) fn factor(unit: u32, dtype: DType) -> Result<u64, Unfit> {
 /// sizes and factors to divide by them.
 pub(super) fn places(sizes: &[Size]) -> Result<Vec<Size>, Unfit> {
     let count = product(sizes);
-    if count >= LIMIT || sizes.iter().any(|size| *size >= LIMIT) {
+    let is_few = |size: &Size| size.stays_in_limit(LIMIT - 1);
+    if !is_few(&count) || !sizes.iter().all(is_few) {
         return Err(Unfit(format!("counts fewer than 2^31 units, there are {count}")));
     }
     let (mut shifts, mut small, mut factors) =
@@ -105,8 +106,9 @@ impl<'a> Mover<'a> {
 /// The step that copies a whole tensor, with the padding behind it.
 pub(super) fn whole_copy(tensor: &TensorDesc, from: Slot, to: Slot) -> Result<Step, Unfit> {
     let bytes = tensor.bytes().next_multiple_of(4);
-    let (build, items, unit) =
-        if bytes.is_multiple_of(16) { ("copy_strided_16", 2, 16) } else { ("copy_strided_4", 4, 4) };
+    // Words of four bytes are right for all sizes.
+    let wide = is_worth(|| bytes.is_multiple_of(16));
+    let (build, items, unit) = if wide { ("copy_strided_16", 2, 16) } else { ("copy_strided_4", 4, 4) };
     let sizes = [bytes / u64::from(unit)];
     let mover = Mover { build, lanes: 128, items, unit, sizes: &sizes, words: true };
     mover.step(&[], &[0, 1, 0, 0, 0, 0, 0].map(Size::constant), vec![from, to])

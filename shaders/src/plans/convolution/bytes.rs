@@ -1,7 +1,7 @@
 //! Convolutions of bytes by dot products of four terms, and of one channel in each group.
 
 use halite_ops::{convolution::Convolution, window::Layout};
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
 use super::{KernelInputs, at_least, images_32, step};
 use crate::{
@@ -35,7 +35,7 @@ pub(in crate::plans) fn dots(
         return Err(Unfit(format!("wants at least {least} tiles of {bm}x{bn} results, there are {tiles}")));
     }
     let w = &shape.window;
-    let quads = places.is_multiple_of(4);
+    let quads = is_worth(|| places.is_multiple_of(4));
     let plain = (w.kernel, w.strides, w.pads) == ([1, 1], [1, 1], [0; 4]);
     let sums = if slices > 1 { slices * tm * team } else { 0 };
     let shared = (slices * kw * (bm + bn) / 4).max(sums);
@@ -63,7 +63,7 @@ pub(in crate::plans) fn depthwise(
     let lanes = super::lanes_for(quads, 1, kernel.params.get("lanes")?);
     let grid: [Size; 3] = [groups(quads, lanes)?, filters, images_32(shape)?];
     let [height, width] = shape.window.kernel.map(|size| fixed("the kernel", size));
-    let whole = places.is_multiple_of(4);
+    let whole = is_worth(|| places.is_multiple_of(4));
     let constants = vec![lanes, height?, width?, whole.into(), unsigned.into()];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }

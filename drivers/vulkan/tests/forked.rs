@@ -50,7 +50,7 @@ fn a_fork_is_told_that_the_device_is_its_parents() {
             let told = |error: &halite_hal::Status| {
                 error.code() == Code::FailedPrecondition && error.message().contains("forked")
             };
-            let wrong = refused.iter().position(|result| !result.as_ref().is_err_and(|error| told(error)));
+            let wrong = refused.iter().position(|result| !result.as_ref().is_err_and(told));
             // SAFETY: the child ends without dropping them again.
             unsafe { drop((std::ptr::read(device), std::ptr::read(&data))) };
             wrong.map_or(0, |place| place as i32 + 1)

@@ -201,7 +201,7 @@ fn few_dispatches_that_nothing_is_known_of_are_with_the_device_at_a_time() {
     const APART: u64 = 256;
     on_shim(|shim, info| {
         let device = shim.open(info, &[]).unwrap();
-        let data = words_buffer(&device, &[1; (RUNS * APART / 4) as usize]);
+        let data = words_buffer(&device, &vec![1; (RUNS * APART / 4) as usize]);
         let executable = test_executable(&device);
         let mode = CommandBufferMode::empty();
         let runs: Vec<_> = (0..RUNS)

@@ -98,8 +98,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "compiler.barrier_lost",
         what: "no barrier before a command that overwrites what was read",
         file: "compiler/src/plan/schedule.rs",
-        from: "(written || *was) && span.meets(other);",
-        to: "*was && span.meets(other);",
+        from: "(written && touched.read.iter().any(meets))",
+        to: "(written && !touched.read.iter().any(meets) && touched.read.len() > usize::MAX / 2)",
         checks: &[unit("halite-compiler", "schedule")],
     },
     Fault {

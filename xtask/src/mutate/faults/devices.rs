@@ -93,8 +93,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "vulkan.failure_swallowed",
         what: "a submission that fails leaves its fences as they are",
         file: "drivers/vulkan/src/queue/retire.rs",
-        from: "            batch.signals.iter().for_each(|p| p.semaphore.fail(status.clone()));\n",
-        to: "            let _ = (batch, status);\n",
+        from: "batch.signals.iter().chain(whole).for_each(|p| p.semaphore.fail(status.clone()));",
+        to: "let _ = (&batch, whole, status.clone());",
         checks: &[program("halite-vulkan", "loss"), program("halite-vulkan", "shortage")],
     },
     Fault {

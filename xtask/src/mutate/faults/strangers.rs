@@ -152,8 +152,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "vulkan.all_at_once",
         what: "the device gets all parts of a long recording at once",
         file: "drivers/vulkan/src/queue/pace.rs",
-        from: "self.limit.is_some_and(|limit| under_way.saturating_add(more) > limit.saturating_mul(AHEAD))",
-        to: "self.limit.is_some_and(|limit| under_way.saturating_add(more) < limit.saturating_mul(AHEAD) / 100)",
+        from: "sum.nanos > limit.saturating_mul(AHEAD) ||",
+        to: "sum.nanos > limit.saturating_mul(u64::MAX) ||",
         checks: &[unit("halite-vulkan", "pace")],
     },
     Fault {

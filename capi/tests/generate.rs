@@ -125,6 +125,37 @@ fn written(
     }
 }
 
+/// What ends a sequence of forty tokens early, which writes all of this when nothing does; it is without tokens then.
+///
+/// # Safety
+/// The sequence is a handle.
+unsafe fn ends_early(fork: *mut halite_sequence, saved: &[u8], all: &Reader) {
+    // SAFETY: the caller's promise; arrays are as long as is said.
+    unsafe {
+        // The callback has enough; a text ends it; what only began like one is told in the end.
+        let (stop, some) = written(fork, 16, 3, &[]).unwrap();
+        assert_eq!((stop, &some.tokens[..]), (HALITE_STOP_CALLER, &all.tokens[..3]));
+        outcome(halite_sequence_load(fork, saved.as_ptr().cast(), saved.len())).unwrap();
+        assert_eq!(halite_sequence_count(fork), 40);
+        let part = CString::new(&all.text[all.text.len() / 2..]).unwrap();
+        let (stop, cut) = written(fork, 16, usize::MAX, &[&part]).unwrap();
+        let at = all.text.find(part.to_str().unwrap()).unwrap();
+        assert_eq!((stop, &cut.text[..]), (HALITE_STOP_TEXT, &all.text[..at]));
+        halite_sequence_truncate(fork, 40);
+        let last = all.text.chars().next_back().unwrap();
+        let like = CString::new(format!("{last} and no such text")).unwrap();
+        assert_eq!(written(fork, 16, usize::MAX, &[&like]).unwrap().1.text, all.text);
+        assert!(written(fork, 1, 1, &[c""]).err().unwrap().text.contains("is not empty"));
+        let told = outcome(halite_sequence_load(fork, c"no".as_ptr().cast(), 2)).unwrap_err();
+        assert!(
+            told.kind == HALITE_ERROR_INVALID_INPUT && told.text.contains("no saved sequence"),
+            "{}",
+            told.text
+        );
+        assert_eq!(halite_sequence_count(fork), 0);
+    }
+}
+
 #[test]
 fn tokens_are_those_of_llama_cpp_and_sequences_go_their_own_ways() {
     let Some(device) = device() else { return };
@@ -157,27 +188,7 @@ fn tokens_are_those_of_llama_cpp_and_sequences_go_their_own_ways() {
         let tokens = owned(made(|out| halite_sequence_tokens(sequence, out)).unwrap());
         assert_eq!(tokens, [&prompt[..], wanted].concat());
 
-        // The callback has enough; a text ends it; what only began like one is told in the end.
-        let (stop, some) = written(fork, 16, 3, &[]).unwrap();
-        assert_eq!((stop, &some.tokens[..]), (HALITE_STOP_CALLER, &wanted[..3]));
-        outcome(halite_sequence_load(fork, saved.as_ptr().cast(), saved.len())).unwrap();
-        assert_eq!(halite_sequence_count(fork), 40);
-        let part = CString::new(&all.text[all.text.len() / 2..]).unwrap();
-        let (stop, cut) = written(fork, 16, usize::MAX, &[&part]).unwrap();
-        let at = all.text.find(part.to_str().unwrap()).unwrap();
-        assert_eq!((stop, &cut.text[..]), (HALITE_STOP_TEXT, &all.text[..at]));
-        halite_sequence_truncate(fork, 40);
-        let last = all.text.chars().next_back().unwrap();
-        let like = CString::new(format!("{last} and no such text")).unwrap();
-        assert_eq!(written(fork, 16, usize::MAX, &[&like]).unwrap().1.text, all.text);
-        assert!(written(fork, 1, 1, &[c""]).err().unwrap().text.contains("is not empty"));
-        let told = outcome(halite_sequence_load(fork, c"no".as_ptr().cast(), 2)).unwrap_err();
-        assert!(
-            told.kind == HALITE_ERROR_INVALID_INPUT && told.text.contains("no saved sequence"),
-            "{}",
-            told.text
-        );
-        assert_eq!(halite_sequence_count(fork), 0);
+        ends_early(fork, &saved, &all);
         halite_sequence_free(sequence);
         halite_sequence_free(fork);
         halite_generator_free(generator);
@@ -279,7 +290,7 @@ fn conversations_and_texts_become_tokens() {
 }
 
 #[test]
-fn vectors_are_those_of_llama_cpp_and_other_models_are_refused() {
+fn vectors_are_those_of_llama_cpp() {
     let Some(device) = device() else { return };
     let path = repo("compiler/tests/data/gguf/bert.json");
     let json: serde_json::Value =
@@ -318,8 +329,16 @@ fn vectors_are_those_of_llama_cpp_and_other_models_are_refused() {
             made(|out| halite_embedder_embed(embedder, ptr::null(), 0, true, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("0 tokens"), "{}", told.text);
         halite_embedder_free(embedder);
+        halite_device_free(device);
+    }
+}
 
-        let encoder = self::builder(device, "bert");
+#[test]
+fn models_of_other_kinds_and_unknown_numbers_are_refused() {
+    let Some(device) = device() else { return };
+    // SAFETY: handles are ours, the structure states its size.
+    unsafe {
+        let encoder = builder(device, "bert");
         let told =
             made(|out| halite_session_builder_generator(encoder, ptr::null(), ptr::null(), out)).unwrap_err();
         assert!(
@@ -330,7 +349,7 @@ fn vectors_are_those_of_llama_cpp_and_other_models_are_refused() {
         halite_session_builder_free(encoder);
         let mut wanted: halite_generator_options = std::mem::zeroed();
         (wanted.struct_size, wanted.keys) = (size_of::<halite_generator_options>(), 9);
-        let other = self::builder(device, "llama");
+        let other = builder(device, "llama");
         let told =
             made(|out| halite_session_builder_generator(other, &wanted, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("no type 9 of caches"), "{}", told.text);

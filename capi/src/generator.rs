@@ -44,6 +44,8 @@ pub struct halite_generator_options {
     pub values: halite_cache_type,
     /// Whether `halite_sequence_score` is wanted.
     pub scoring: bool,
+    /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
+    pub tokenizer: *const c_char,
 }
 
 // SAFETY: the size comes first; zeros are the defaults.
@@ -73,7 +75,7 @@ fn cache_type(number: halite_cache_type) -> Result<CacheType> {
     }
 }
 
-/// Reads a GGUF file and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_generator(
@@ -90,6 +92,9 @@ pub unsafe extern "C" fn halite_session_builder_generator(
         let mut wanted = GeneratorOptions::new().cache_types(keys, values).scoring(stated.scoring);
         if stated.context > 0 {
             wanted = wanted.context(stated.context);
+        }
+        if !stated.tokenizer.is_null() {
+            wanted = wanted.tokenizer(raw::path(stated.tokenizer, "tokenizer")?);
         }
         let (builder, bounds) = (builder::collected(builder)?, Bounds::read(options)?);
         out.give(halite_generator(builder.options(bounds.options.clone()).generator(wanted)?));

@@ -52,7 +52,7 @@ layouts! {
     halite_value_info {
         struct_size, name, text, dimensions, rank, has_rank, is_optional, kind, element_type
     }
-    halite_generator_options { struct_size, context, keys, values, scoring }
+    halite_generator_options { struct_size, context, keys, values, scoring, tokenizer }
     halite_message { role, content }
     halite_piece { struct_size, text, text_size, token }
     halite_generation {

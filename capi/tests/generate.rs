@@ -16,7 +16,11 @@ use halite_c::{
 
 /// A builder of a model that lies in the repository.
 fn builder(device: *const halite_device, name: &str) -> *mut halite_session_builder {
-    let path = repo(&format!("compiler/tests/data/gguf/{name}.gguf"));
+    builder_of(device, &format!("compiler/tests/data/gguf/{name}.gguf"))
+}
+
+fn builder_of(device: *const halite_device, model: &str) -> *mut halite_session_builder {
+    let path = repo(model);
     // SAFETY: handles are ours, the path is copied.
     unsafe {
         let builder = halite_session_builder_create();
@@ -354,6 +358,29 @@ fn models_of_other_kinds_and_unknown_numbers_are_refused() {
             made(|out| halite_session_builder_generator(other, &wanted, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("no type 9 of caches"), "{}", told.text);
         halite_session_builder_free(other);
+        halite_device_free(device);
+    }
+}
+
+#[test]
+fn decoders_in_other_formats_take_the_tokenizer_of_a_file() {
+    let Some(device) = device() else { return };
+    let tokenizer = repo("compiler/tests/data/gguf/llama.gguf");
+    // SAFETY: handles are ours, the structure states its size, paths are copied.
+    unsafe {
+        let builder = builder_of(device, "conformance/tests/data/state/decoder.onnx");
+        let mut wanted: halite_generator_options = std::mem::zeroed();
+        (wanted.struct_size, wanted.tokenizer) = (size_of::<halite_generator_options>(), tokenizer.as_ptr());
+        let generator =
+            made(|out| halite_session_builder_generator(builder, &wanted, ptr::null(), out)).unwrap();
+        assert_eq!(halite_generator_context(generator), 96, "what its caches have room for");
+        halite_generator_free(generator);
+        halite_session_builder_free(builder);
+        let without = builder_of(device, "conformance/tests/data/state/decoder.onnx");
+        let told =
+            made(|out| halite_session_builder_generator(without, ptr::null(), ptr::null(), out)).unwrap_err();
+        assert!(told.text.contains("has no tokenizer"), "{}", told.text);
+        halite_session_builder_free(without);
         halite_device_free(device);
     }
 }

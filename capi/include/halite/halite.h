@@ -430,6 +430,8 @@ typedef struct {
     halite_cache_type values;
     /// Whether `halite_sequence_score` is wanted.
     bool scoring;
+    /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
+    const char *tokenizer;
 } halite_generator_options;
 
 /// A message of a conversation.
@@ -1347,7 +1349,7 @@ HALITE_API size_t halite_tokens_count(const halite_tokens *tokens);
 /// Frees tokens.
 HALITE_API void halite_tokens_free(halite_tokens *tokens);
 
-/// Reads a GGUF file and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_session_builder_generator(halite_session_builder *builder,

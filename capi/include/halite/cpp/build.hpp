@@ -142,7 +142,7 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         return detail::make<Session, halite_session>(
             [&](halite_session **out) { return halite_session_builder_build(get(), &raw, out); });
     }
-    /// Makes a language model of a GGUF file, instead of a session.
+    /// Makes a language model, instead of a session: of a GGUF file, or of a decoder in another format with its tokenizer.
     Result<Generator> generator(const GeneratorOptions &wanted = {}, const RunOptions &options = {}) {
         const halite_run_options raw = options.raw();
         auto stated = detail::structure<halite_generator_options>();
@@ -150,6 +150,7 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         stated.keys = static_cast<halite_cache_type>(wanted.keys);
         stated.values = static_cast<halite_cache_type>(wanted.values);
         stated.scoring = wanted.scoring;
+        stated.tokenizer = wanted.tokenizer.empty() ? nullptr : wanted.tokenizer.c_str();
         return detail::make<Generator, halite_generator>([&](halite_generator **out) {
             return halite_session_builder_generator(get(), &stated, &raw, out);
         });

@@ -38,6 +38,8 @@ struct GeneratorOptions {
     CacheType values = CacheType::F16;
     /// Whether `Sequence::score` is wanted.
     bool scoring = false;
+    /// The file of the tokenizer, for models that have none of their own; empty looks for one beside the model.
+    std::string tokenizer;
 };
 
 /// A message of a conversation.

@@ -165,6 +165,11 @@ impl Model {
         self.inner.kept(self.chooses(function).map_or(function, |(choice, _)| &choice.function))
     }
 
+    /// Inputs of a function that say which of two branches runs, one truth each: for each value there is a graph of its own.
+    pub fn switches(&self, function: &str) -> Vec<String> {
+        self.inner.switches(self.chooses(function).map_or(function, |(choice, _)| &choice.function))
+    }
+
     fn known(&self, function: &str) -> Result<(), CompileError> {
         let known = self.functions();
         if known.iter().any(|own| own == function) {

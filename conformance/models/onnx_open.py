@@ -2,7 +2,7 @@
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
-repeated in a loop over lists of open lengths; and `open_uneven.onnx`, borders and rows of uneven sizes. Usage: onnx_open.py halite/tests/data"""
+repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; and `open_uneven.onnx`, borders and rows of uneven sizes. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -66,6 +66,28 @@ def decoder(path):
         x = node("Add", [x, product(made, HEADS * DIM, WIDTH)])
     node("MatMul", [norm(x), weight(WIDTH, WORDS)], ["logits"])
     save(nodes, "open_decoder", inputs, outputs, constants, path)
+
+
+def merged(decoder, path):
+    """`use_cache_branch` says which of two graphs runs, over the same weights: the decoder, and one that reads no past."""
+    model = onnx.load(decoder)
+    own, floats = model.graph, TensorProto.FLOAT
+    past = {value.name for value in own.input if value.name.startswith("past")}
+    shared = {value.name for value in [*own.input, *own.initializer]}
+    empty = numpy_helper.from_array(np.zeros((1, KV, 0, DIM), np.float32), "empty")
+    branches = []
+    for prefix, of in [("then_", lambda name: name), ("first_", lambda name: "empty" if name in past else name)]:
+        rename = lambda name: of(name) if not name or name in shared else prefix + name  # noqa: E731, B023
+        nodes = []
+        for node in own.node:
+            nodes.append(onnx.NodeProto())
+            nodes[-1].CopyFrom(node)
+            nodes[-1].input[:], nodes[-1].output[:] = map(rename, node.input), map(rename, node.output)
+        branches.append(helper.make_graph(nodes, prefix, [], [helper.make_tensor_value_info(prefix + value.name, floats, None) for value in own.output]))
+    node = helper.make_node("If", ["use_cache_branch"], [value.name for value in own.output], then_branch=branches[0], else_branch=branches[1])
+    inputs = [*own.input, helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])]
+    graph = helper.make_graph([node], "open_merged", inputs, own.output, [*own.initializer, empty])
+    onnx.save(helper.make_model(graph, opset_imports=model.opset_import, ir_version=9), path)
 
 
 def encoder(path):
@@ -322,3 +344,4 @@ repeats(f"{sys.argv[1]}/open_repeats.onnx")
 encoder(f"{sys.argv[1]}/open_encoder.onnx")
 biased(f"{sys.argv[1]}/open_biased.onnx")
 decoder(f"{sys.argv[1]}/open_decoder.onnx")
+merged(f"{sys.argv[1]}/open_decoder.onnx", f"{sys.argv[1]}/open_merged.onnx")

@@ -107,6 +107,12 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Inputs of a function that say which of two branches runs: one truth each. A graph for one value has the one branch alone.
+    fn switches(&self, function: &str) -> Vec<String> {
+        let _ = function;
+        Vec::new()
+    }
+
     /// Lets the model's caches have other formats than 16-bit floats, which changes what its functions take and give.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ use halite_cache::Digest;
 use halite_compiler as compiler;
 
 use super::{
-    model::{ModelFunction, ModelProgram},
+    functions::ModelFunction,
+    model::ModelProgram,
     versions::{Fixed, ShapeKey, Version},
 };
 use crate::{Result, Value, options::Limits};

@@ -9,6 +9,8 @@ mod choices;
 #[cfg(feature = "compiler")]
 mod fixed;
 #[cfg(feature = "compiler")]
+mod functions;
+#[cfg(feature = "compiler")]
 mod growth;
 #[cfg(feature = "compiler")]
 mod model;

@@ -1,16 +1,12 @@
 //! Sessions of models: what is compiled when, for which sizes, and loading what came out.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
     self as compiler, ModelFormat,
-    signature::{Arity, Bindings, Signature},
-    states::Pairs,
+    signature::{Arity, Bindings},
 };
 use halite_runtime::{self as runtime, ParameterIndex, SharedParameters};
 use halite_targets::Capabilities;
@@ -20,6 +16,7 @@ use super::{
     Content, Session, SessionBuilder,
     ahead::Ahead,
     choices::ModelOptions,
+    functions::{self, ModelFunction},
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
@@ -66,18 +63,6 @@ pub(super) struct OpenModel {
     pub(super) files: Files,
 }
 
-pub(super) struct ModelFunction {
-    pub(super) name: String,
-    pub(super) inputs: Vec<Signature>,
-    /// Inputs that are state, and the outputs that replace them.
-    states: Pairs,
-    /// The dimensions of state that are others in the outputs, by their names among open ones: those of caches that grow.
-    pub(super) caches: BTreeSet<String>,
-    /// Names of dimensions of the outputs that replace state.
-    pub(super) totals: BTreeSet<String>,
-    pub(super) fixed: Option<Fixed>,
-}
-
 /// Reads a model and brings it onto its device.
 pub(super) fn build(
     builder: SessionBuilder,
@@ -97,7 +82,7 @@ pub(super) fn build(
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
     let (model, files) = read(&builder, file, format, &capabilities, limits)?;
-    let (infos, functions) = functions(&model, &builder.model)?;
+    let (infos, functions) = described(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
     let own = builder.model.most_versions.div_ceil(4);
@@ -154,7 +139,7 @@ fn no_functions(model: &str) -> Error {
 }
 
 /// What the functions of a model take and give, and what is known of them before any is compiled.
-fn functions(
+fn described(
     model: &compiler::Model,
     options: &ModelOptions,
 ) -> Result<(Vec<FunctionInfo>, Vec<ModelFunction>)> {
@@ -176,7 +161,11 @@ fn functions(
         }
         let fixed =
             fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
-        functions.push(ModelFunction { name, inputs, states, caches, totals, fixed });
+        let (bound, switch) = (None, None);
+        functions.push(ModelFunction { name, inputs, states, caches, totals, fixed, bound, switch });
+    }
+    if !options.sizes.has_values() {
+        functions::add_switches(&mut functions, &|function| model.switches(function));
     }
     Ok((infos, functions))
 }
@@ -234,6 +223,7 @@ impl ModelProgram {
         handed: Handed,
         limits: &Limits,
     ) -> Result<runtime::PendingCall> {
+        let place = self.switched(place, values)?;
         let version = self.version(place, values, limits)?;
         limits.check("copying inputs")?;
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
@@ -246,8 +236,17 @@ impl ModelProgram {
         Ok(call)
     }
 
+    /// The place of the function for these inputs: some have one for each value of an input.
+    fn switched(&self, place: usize, values: &[Value]) -> Result<usize> {
+        match &self.functions[place].switch {
+            Some(switch) => Ok(switch.place(values)?.unwrap_or(place)),
+            None => Ok(place),
+        }
+    }
+
     /// The version of a function for these inputs, compiled and loaded.
     pub fn version(&self, place: usize, values: &[Value], limits: &Limits) -> Result<Arc<Version>> {
+        let place = self.switched(place, values)?;
         let fixed = self.functions[place].fixed.as_ref().filter(|fixed| !fixed.is_by_values());
         match fixed.map(|fixed| (fixed, self.fixed_version(place, fixed, limits))) {
             Some((_, Ok(version))) => Ok(version),
@@ -277,6 +276,7 @@ impl ModelProgram {
     ) -> Result<Bindings> {
         let mut bindings = self.options.sizes.single(&function.inputs)?;
         bindings.states.clone_from(&function.states);
+        bindings.values.extend(function.bound.and_then(|bound| bound.value(&function.inputs)));
         for (signature, shape) in function.inputs.iter().zip(shapes) {
             if let (Arity::Tensor, Some(shape)) = (signature.arity, shape)
                 && !bindings.values.contains_key(&signature.name)

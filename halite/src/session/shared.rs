@@ -57,7 +57,8 @@ impl ModelProgram {
     /// Has the version compiled for the step that comes behind a call with these sizes, where its caches show which that is.
     fn compile_step(&self, place: usize, shapes: &[Vec<u64>], limits: &Limits) {
         let function = &self.functions[place];
-        if function.caches.is_empty() || !self.ahead.is_for(true) {
+        // What comes behind a call for one value of a switch may be one for the other.
+        if function.caches.is_empty() || function.bound.is_some() || !self.ahead.is_for(true) {
             return;
         }
         let Some(next) = stepped(&function.inputs, (&function.caches, &function.totals), shapes) else {

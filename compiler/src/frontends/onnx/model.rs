@@ -15,7 +15,7 @@ use super::{
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     frontends::{FrontEnd, Recognition, Source, SourceModel, files::Files, outline::Outline},
-    graph::Graph,
+    graph::{ElementType, Graph},
     signature::{Arity, Bindings, Dim, Signature},
 };
 
@@ -162,6 +162,21 @@ impl SourceModel for Model {
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
         known(function)?;
         self.graph_with(bindings, control)
+    }
+
+    fn switches(&self, function: &str) -> Vec<String> {
+        let branches =
+            self.proto.graph.nodes.iter().filter(|node| node.domain.is_empty() && node.op_type == "If");
+        let conditions: Vec<&String> = branches.filter_map(|node| node.inputs.first()).collect();
+        let is_one = |dims: &Vec<Dim>| dims.iter().all(|dim| *dim == Dim::Known(1));
+        let is_truth = |input: &Signature| {
+            input.arity == Arity::Tensor
+                && !input.is_optional
+                && input.element == Some(ElementType::Bool)
+                && input.dims.as_ref().is_some_and(is_one)
+        };
+        let inputs = self.inputs().into_iter().filter(|_| known(function).is_ok()).filter(is_truth);
+        inputs.map(|input| input.name).filter(|name| conditions.contains(&name)).collect()
     }
 
     fn outline(&self) -> Option<Outline> {

@@ -1,0 +1,100 @@
+//! The functions of a model, as versions are made of them.
+//!
+//! A function with an input that says which of two branches runs, as decoders that Optimum merged have (`use_cache_branch`), is one for each
+//! value, in which the other branch is not. A version for both would wait for the value, and sizes behind the branch would be the data's.
+
+use std::collections::BTreeSet;
+
+use halite_compiler::{
+    graph::ElementType,
+    signature::{BoundValue, Dim, Signature},
+    states::Pairs,
+};
+
+use super::versions::Fixed;
+use crate::{Result, Value};
+
+/// A function.
+pub(super) struct ModelFunction {
+    pub(super) name: String,
+    pub(super) inputs: Vec<Signature>,
+    /// Inputs that are state, and the outputs that replace them.
+    pub(super) states: Pairs,
+    /// The dimensions of state that are others in the outputs, by their names among open ones: those of caches that grow.
+    pub(super) caches: BTreeSet<String>,
+    /// Names of dimensions of the outputs that replace state.
+    pub(super) totals: BTreeSet<String>,
+    pub(super) fixed: Option<Fixed>,
+    /// The value of an input that it is for.
+    pub(super) bound: Option<Bound>,
+    /// Where it has others for the values of an input.
+    pub(super) switch: Option<Switch>,
+}
+
+impl ModelFunction {
+    /// The same function for one value of an input.
+    pub(super) fn bound_to(&self, bound: Bound) -> ModelFunction {
+        ModelFunction {
+            name: self.name.clone(),
+            inputs: self.inputs.clone(),
+            states: self.states.clone(),
+            caches: self.caches.clone(),
+            totals: self.totals.clone(),
+            fixed: None,
+            bound: Some(bound),
+            switch: None,
+        }
+    }
+}
+
+/// A truth that a function's versions are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// The input's place.
+    pub input: usize,
+    pub holds: bool,
+}
+
+/// The function for each value of an input.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switch {
+    input: usize,
+    /// Places of the functions where it does not hold, and where it does.
+    places: [usize; 2],
+}
+
+impl Switch {
+    /// The place of the function for these inputs; `None` where the value is not among them.
+    pub fn place(&self, values: &[Value]) -> Result<Option<usize>> {
+        let Some(tensor) = values.get(self.input).and_then(Value::as_tensor) else { return Ok(None) };
+        let holds = tensor.to_bytes()?.first().is_some_and(|byte| *byte != 0);
+        Ok(Some(self.places[usize::from(holds)]))
+    }
+}
+
+impl Bound {
+    /// The value, as what is compiled knows it.
+    pub fn value(self, inputs: &[Signature]) -> Option<(String, BoundValue)> {
+        let input = inputs.get(self.input)?;
+        let known = |dim: &Dim| if let Dim::Known(size) = dim { *size } else { 1 };
+        let dims = input.dims.iter().flatten().map(known).collect();
+        let bytes = vec![u8::from(self.holds)].into();
+        Some((input.name.clone(), BoundValue { element: ElementType::Bool, dims, bytes }))
+    }
+}
+
+/// Gives functions whose sizes calls decide one more for each value of their first switch, behind all others.
+pub(super) fn add_switches(functions: &mut Vec<ModelFunction>, switches: &dyn Fn(&str) -> Vec<String>) {
+    for place in 0..functions.len() {
+        let function = &functions[place];
+        let Some(name) = switches(&function.name).into_iter().next().filter(|_| function.fixed.is_none())
+        else {
+            continue;
+        };
+        let Some(input) = function.inputs.iter().position(|input| input.name == name) else { continue };
+        let [without, with] = [false, true].map(|holds| function.bound_to(Bound { input, holds }));
+        let first = functions.len();
+        functions.extend([without, with]);
+        functions[place].switch = Some(Switch { input, places: [first, first + 1] });
+    }
+}

@@ -34,6 +34,21 @@ enum Count {
     AtMost(usize),
 }
 
+impl Count {
+    /// Of a model whose calls take `size` tokens, or at most `most`.
+    fn of(size: Option<usize>, most: Option<usize>, caches: Caches) -> std::result::Result<Count, String> {
+        match size {
+            // What fills a call up would be among the rows that it appends.
+            Some(size) if size != 1 && caches == Caches::Appended => {
+                Err(format!("its calls take {size} tokens each, no fewer, and its caches keep all of them"))
+            }
+            Some(0) => Err("its calls take no tokens".to_owned()),
+            Some(size) => Ok(Count::Exactly(size)),
+            None => Ok(Count::AtMost(most.unwrap_or(MOST).clamp(1, MOST))),
+        }
+    }
+}
+
 /// What stays of a call for the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caches {
@@ -97,11 +112,9 @@ impl Decoder {
             .find_map(|(_, role)| if let Role::Tokens(form) = role { Some(*form) } else { None });
         let tokens = tokens.ok_or_else(|| no_decoder(info, "none of its inputs takes tokens"))?;
         let logits = logits(info).ok_or_else(|| no_decoder(info, "none of its outputs has logits"))?;
-        let count = match (tokens.size, most_tokens(info)) {
-            (Some(count), _) => Count::Exactly(count),
-            (None, most) => Count::AtMost(most.unwrap_or(MOST).clamp(1, MOST)),
-        };
         let caches = caches(info, &inputs);
+        let count =
+            Count::of(tokens.size, most_tokens(info), caches).map_err(|why| no_decoder(info, &why))?;
         Ok(Decoder { inputs, logits: logits.name.clone(), count, caches, function: function.clone() })
     }
 
@@ -126,10 +139,7 @@ impl Decoder {
     pub fn piece(&self, left: usize) -> usize {
         match self.count {
             _ if self.caches == Caches::None => left,
-            // What would fill up appended rows would be among them.
-            Count::Exactly(count) if self.caches == Caches::Placed => left.min(count),
-            Count::Exactly(_) => left.min(1),
-            Count::AtMost(most) => left.min(most),
+            Count::Exactly(most) | Count::AtMost(most) => left.min(most),
         }
     }
 
@@ -363,4 +373,23 @@ fn unknown(info: &FunctionInfo, input: &ValueInfo) -> Error {
          ('attention_mask') and caches that outputs replace"
     );
     no_decoder(info, &why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_filled_up_where_nothing_keeps_what_fills_them() {
+        for caches in [Caches::None, Caches::Placed] {
+            assert_eq!(Count::of(Some(8), None, caches), Ok(Count::Exactly(8)));
+        }
+        assert_eq!(Count::of(Some(1), None, Caches::Appended), Ok(Count::Exactly(1)));
+        let told = Count::of(Some(8), None, Caches::Appended).unwrap_err();
+        assert!(told.contains("take 8 tokens"), "{told}");
+        assert!(Count::of(Some(0), None, Caches::Placed).is_err());
+        assert_eq!(Count::of(None, Some(100), Caches::Appended), Ok(Count::AtMost(100)));
+        assert_eq!(Count::of(None, Some(usize::MAX), Caches::Placed), Ok(Count::AtMost(MOST)));
+        assert_eq!(Count::of(None, None, Caches::Placed), Ok(Count::AtMost(MOST)));
+    }
 }

@@ -118,7 +118,7 @@ fn devices_choose_what_the_host_chooses() {
                     sequence.prompt(&case.prompt, &options).unwrap();
                 }
                 // To its end, then a caller who has enough, then on from there; the random numbers stay in step.
-                for (most, last) in [(7, 99), (9, 3), (1, 99), (4, 99)] {
+                for (most, last) in [(7, 99), (9, 3), (1, 99), (3, 3), (4, 99)] {
                     let (wanted, stop) = written(&mut here, &mut one, most, last);
                     let (found, ended) = written(&mut there, &mut other, most, last);
                     assert_eq!(found, wanted, "{name} {sampling:?}");

@@ -60,10 +60,13 @@ impl Calls<'_> {
     }
 
     /// What the first call chose; `None` where the host has to look at the logits.
-    fn wait(&mut self, known: usize) -> Result<Option<u32>> {
-        let Some(call) = self.under_way.pop_front() else { return Ok(None) };
+    fn wait(&mut self, sampler: &mut Sampler, known: usize) -> Result<Option<u32>> {
+        let Some(call) = self.under_way.front() else { return Ok(None) };
         let began = Instant::now();
-        let chosen = call.pending.finish(&self.limits)?.tensor(CHOSEN)?.item::<i32>()?;
+        let chosen =
+            call.pending.finish(&self.limits).and_then(|outputs| outputs.tensor(CHOSEN)?.item::<i32>());
+        let chosen = chosen.inspect_err(|_| self.drop_all(sampler))?;
+        self.under_way.pop_front();
         self.waited = began.elapsed();
         match u32::try_from(chosen) {
             Ok(token) if token as usize >= known => {
@@ -130,14 +133,14 @@ impl Sequence {
             if is_last {
                 // With its logits, for what comes next.
                 self.append(&[token], options)?;
-                break;
+                return Ok(if flow.is_break() { Stop::Caller } else { Stop::Length });
             }
             if flow.is_break() {
                 // The call that takes it is under way; nobody wants to know what it chose.
                 self.tokens.push(token);
                 return Ok(Stop::Caller);
             }
-            let next = calls.wait(self.generator.vocabulary_len())?;
+            let next = calls.wait(sampler, self.generator.vocabulary_len())?;
             self.tokens.push(token);
             token = match next {
                 Some(next) => next,
@@ -178,7 +181,7 @@ impl Sequence {
         self.truncate(self.tokens.len() - 1);
         let token = Tensor::from_slice(&[last as i32], [1])?;
         let launched = calls.launch(self, sampler, &token);
-        let next = launched.and_then(|()| calls.wait(self.generator.vocabulary_len()));
+        let next = launched.and_then(|()| calls.wait(sampler, self.generator.vocabulary_len()));
         // Its keys and values are as they were, or the same again.
         self.tokens.push(last);
         match next? {

@@ -1,7 +1,8 @@
 """Networks of torchvision and transformers with random weights: Halite beside PyTorch's CUDA graphs (batch
 normalizations folded) or torch.compile, host to host.
 
-    compare_networks.py export FOLDER            exports each to ONNX, with an input and PyTorch's result on the processor
+    compare_networks.py export FOLDER            exports each to ONNX, with an input and PyTorch's result on the processor;
+                                                 where there is a GPU, in 16 bits as well, inputs and results too
     compare_networks.py torch FOLDER             times them in PyTorch, f16 and f32 (without TF32)
     compare_networks.py halite FOLDER PROGRAM    compiles, times and checks them with the program `halite`
 
@@ -45,6 +46,27 @@ def export(folder):
         np.save(place / "x.npy", inputs[0].numpy())
         (place / "part.onnx").rename(place / "model.onnx")
         print("exported", name, flush=True)
+        if torch.cuda.is_available():
+            export_half(place, net, inputs, names)
+
+
+def export_half(place, net, inputs, names):
+    """The network in 16 bits, as PyTorch times it."""
+    import copy
+
+    import numpy as np
+    import torch
+
+    given = tuple(x.cuda().half() if x.is_floating_point() else x.cuda() for x in inputs)
+    part = place / "part.half.onnx"
+    try:
+        with torch.no_grad():
+            torch.onnx.export(copy.deepcopy(net).cuda().half(), given, str(part), opset_version=17, dynamo=False, **names)
+    except Exception as error:
+        print("not exported in 16 bits:", place.name, str(error).splitlines()[:1], flush=True)
+        return
+    np.save(place / "x.half.npy", given[0].cpu().numpy())
+    part.rename(place / "model.half.onnx")
 
 
 def folded(name, net, x):
@@ -163,7 +185,10 @@ def torch_times(folder):
 def compiled(program, place, kind):
     """The module of a network, or nothing where it cannot be made."""
     module = place / f"{kind}.vmfb"
-    command = [program, "compile", str(place / "model.onnx"), f"--target={TARGET}", "--no-baseline", "-q", "-o", str(module)]
+    model = place / ("model.half.onnx" if kind == "half" else "model.onnx")
+    if not model.exists():
+        return None
+    command = [program, "compile", str(model), f"--target={TARGET}", "--no-baseline", "-q", "-o", str(module)]
     done = subprocess.run(command + (["--precision=f16"] if kind == "f16" else []), capture_output=True, text=True)
     if done.returncode != 0:
         print(place.name, kind, "not compiled:", done.stderr.strip().splitlines()[-1:], flush=True)
@@ -176,7 +201,8 @@ def one(program, place, kind, module):
     import numpy as np
 
     found = place / f"y.{kind}.npy"
-    given = [str(module), "--device=vulkan", f"--input=x=@{place / 'x.npy'}", "--compile-cache=off", "-q"]
+    x = place / ("x.half.npy" if kind == "half" else "x.npy")
+    given = [str(module), "--device=vulkan", f"--input=x=@{x}", "--compile-cache=off", "-q"]
     # As PyTorch's calls: the input comes from the host's memory, and the results go there.
     bench = [program, "bench", *given, "--with-transfers", "--benchmark_min_time=0.5s", "--benchmark_format=json"]
     told = subprocess.run(bench, check=True, capture_output=True, text=True).stdout
@@ -191,14 +217,15 @@ def halite_times(folder, program):
     peers = json.loads((folder / "torch.json").read_text()) if (folder / "torch.json").exists() else {}
     places = sorted(path for path in folder.iterdir() if (path / "model.onnx").exists())
     places = [place for place in places if not ONLY or place.name in ONLY]
-    kinds = ("f16", "f32")
+    # `half` is the network exported in 16 bits, `f16` the one in 32 bits that is computed in 16: its inputs and results have 32.
+    kinds = ("half", "f16", "f32")
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
         made = {(p, k): pool.submit(compiled, program, p, k) for p in places for k in kinds}
     ratios = {kind: [] for kind in kinds}
     for place in places:
         cells = []
         for kind in kinds:
-            module, peer = made[place, kind].result(), peers.get(f"{place.name}.{kind}")
+            module, peer = made[place, kind].result(), peers.get(f"{place.name}.{'f32' if kind == 'f32' else 'f16'}")
             if module is None:
                 continue
             taken, off = one(program, place, kind, module)

@@ -231,6 +231,7 @@ impl Model {
                 control.report(Progress { stage: Stage::Importing, done, total });
             }
             let mut graph = self.graph(name, bindings, &inner)?;
+            graph.largest_binding = bindings.largest_binding;
             let _entered = graph.enter();
             graph
                 .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));

@@ -3,10 +3,13 @@
 use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
-use crate::ParameterStorage;
+use crate::{ParameterStorage, graph::BOUND_BY_ALL};
 
 /// The target whose kernels run on every Vulkan 1.1 device.
 pub const BASELINE: &str = "vp-vulkan_1_1-unknown";
+
+/// Weights are not bound in larger parts on any device: kernels count their bytes with 32 bits, and parts are buffers of their own.
+const MOST_BOUND: u64 = 1 << 30;
 
 /// How a program is compiled.
 #[derive(Clone, Debug)]
@@ -45,8 +48,35 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
+    /// Most bytes of weights that all devices bind which these options are for; nothing where that is no more than every device binds.
+    pub fn largest_binding(&self) -> Option<u64> {
+        let least = self.targets.iter().map(|target| target.max_storage_buffer_bytes).min();
+        let least = least.filter(|_| !self.baseline)?.min(MOST_BOUND);
+        (least > BOUND_BY_ALL).then_some(least)
+    }
+
     /// The default, for these targets and the baseline.
     pub fn for_targets(targets: &[Target]) -> Self {
         CompileOptions { targets: targets.iter().map(|t| Capabilities::of(*t)).collect(), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_bound_as_the_least_of_the_devices_binds_them() {
+        let target = |bytes| Capabilities {
+            max_storage_buffer_bytes: bytes,
+            ..Capabilities::of(Target::parse("hopper-h100-linux").unwrap())
+        };
+        let of = |targets: &[u64], baseline| {
+            let targets = targets.iter().map(|bytes| target(*bytes)).collect();
+            CompileOptions { targets, baseline, ..CompileOptions::default() }.largest_binding()
+        };
+        assert_eq!(of(&[1 << 28, 1 << 29], false), Some(1 << 28));
+        assert_eq!(of(&[u32::MAX.into()], false), Some(1 << 30));
+        assert_eq!([of(&[1 << 27], false), of(&[], true), of(&[1 << 30], true)], [None; 3]);
     }
 }

@@ -98,6 +98,8 @@ pub struct Bindings {
     pub holds: Vec<Vec<Vec<u64>>>,
     /// Seed of the random numbers of operators that have none of their own.
     pub seed: u64,
+    /// Most bytes of weights that a kernel binds at once, where the devices that this is for bind more than every device does.
+    pub largest_binding: Option<u64>,
 }
 
 /// The name of a dimension of an input among open ones: that of its symbol, or of the input with the dimension's number.

@@ -28,6 +28,17 @@ impl BufferParams {
         affinity: QueueAffinity::ANY,
     };
 
+    /// Host memory that the host writes and the device copies from.
+    pub const PINNED: BufferParams = BufferParams {
+        memory_type: MemoryType::HOST_VISIBLE
+            .union(MemoryType::HOST_COHERENT)
+            .union(MemoryType::DEVICE_VISIBLE),
+        usage: BufferUsage::TRANSFER_SOURCE
+            .union(BufferUsage::MAPPING_PERSISTENT)
+            .union(BufferUsage::MAPPING_ACCESS_RANDOM),
+        affinity: QueueAffinity::ANY,
+    };
+
     /// Host memory that the device writes and the host reads.
     pub const READBACK: BufferParams = BufferParams {
         memory_type: MemoryType::HOST_VISIBLE
@@ -97,6 +108,21 @@ pub trait Buffer: fmt::Debug + Send + Sync + 'static {
     fn into_bytes(self: Arc<Self>) -> Result<Bytes> {
         let length = self.byte_length();
         read_all(self.as_ref(), length)
+    }
+
+    /// Copies the first `length` bytes of another buffer of the device to `offset`, as [`Buffer::write`] copies those of the host. The device
+    /// may read them later: [`Buffer::bytes_mut`] of the other buffer waits for that.
+    fn write_from(&self, offset: u64, source: &dyn Buffer, length: u64) -> Result<()> {
+        let mut bytes = room(length)?;
+        source.read(0, &mut bytes)?;
+        self.write(offset, &bytes)
+    }
+
+    /// All bytes, to be written where they lie, of a buffer that nobody else has a handle of; the host reads and writes them as its own
+    /// memory, and the device finds what was written. Waits for what [`Buffer::write_from`] began. `None` where the memory is not
+    /// such, or other queued work uses it.
+    fn bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
+        Ok(None)
     }
 
     /// Address of the first byte in host memory when the buffer is persistently mapped, for drivers that work on

@@ -28,7 +28,7 @@
 //! | to | use |
 //! |---|---|
 //! | run a model or module | [`Session`], made by a [`SessionBuilder`]; one of its functions: [`Function`]; a call that goes on: [`Pending`] |
-//! | pass values in and out | [`Tensor`], [`Inputs`], [`Outputs`]; what is no tensor: [`Value`] |
+//! | pass values in and out | [`Tensor`], [`Inputs`], [`Outputs`]; what is no tensor: [`Value`]; inputs that devices read where they are filled: [`PinnedTensor`] |
 //! | ask what a model takes | [`FunctionInfo`], [`ValueInfo`], [`ValueType`], [`Dimension`] |
 //! | choose and share devices | [`Device`], [`DeviceInfo`], [`Drivers`], [`devices`] |
 //! | run on a Vulkan device that the program opened | [`vulkan`] |
@@ -104,7 +104,7 @@ pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
 pub use signature::{Dimension, FunctionInfo, StatePair, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};
 pub use state::State;
-pub use tensor::{Element, Shape, Tensor};
+pub use tensor::{Element, PinnedTensor, Shape, Tensor};
 pub use value::{DeviceBuffer, Inputs, Object, Outputs, Value};
 
 /// The layer below, for programs that bring a driver or look into devices: drivers, devices, queues. It changes with every release.

@@ -267,3 +267,21 @@ fn a_decoder_moves_nothing_of_its_caches() {
         assert!(!["concat", "pad", "copy"].contains(&name) || operation.bytes < 4000.0, "{operation:?}");
     }
 }
+
+#[test]
+fn a_profiled_call_goes_on_with_the_state() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(sums()).build().unwrap();
+    let mut state = session.state().unwrap();
+    let one = of([1.0, 2.0, 3.0, 4.0]);
+    state.run([("x", &one)]).unwrap();
+    for round in [2.0, 3.0] {
+        let (out, profile) = state.profile([("x", &one)]).unwrap();
+        assert_eq!(out.names().collect::<Vec<_>>(), ["y"], "what is state is no result");
+        assert_eq!(out["y"].to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0].map(|y| y * round));
+        assert_eq!(now(&mut state, "state"), [1.0, 2.0, 3.0, 4.0].map(|y| y * round));
+        // One kernel, and nothing that copies the state.
+        assert!(profile.commands().iter().filter(|command| command.is_of_program).count() <= 2, "{profile:?}");
+        assert_eq!((profile.uploaded_bytes(), profile.downloaded_bytes()), (16, 16));
+    }
+}

@@ -76,9 +76,9 @@ impl DecoderFlags {
         })
     }
 
-    /// Whether any of it was given.
-    pub(crate) fn are_given(&self) -> bool {
-        self.tokenizer.is_some() || !self.dims.is_empty()
+    /// Whether a tokenizer was given.
+    pub(crate) fn has_tokenizer(&self) -> bool {
+        self.tokenizer.is_some()
     }
 }
 

@@ -8,7 +8,7 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Builder, Result, rows::MOST_BYTES};
+use super::{Builder, Result};
 use crate::graph::TensorId;
 
 /// A matrix of weights for each expert, in parts that devices can bind. Parts are whole experts.
@@ -45,7 +45,7 @@ impl Builder {
             let reason = format!("{} bytes are not those of {experts} experts of {own}", bytes.len());
             return Err(wrong(self, reason));
         }
-        let most = (MOST_BYTES / own).max(1);
+        let most = (self.graph.most_bound() / own).max(1);
         let mut parts = Vec::new();
         for first in (0..experts).step_by(most as usize) {
             let count = most.min(experts - first);

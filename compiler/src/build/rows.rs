@@ -10,9 +10,6 @@ use halite_sizes::Size;
 use super::{Builder, Result, types::FLOATS};
 use crate::graph::TensorId;
 
-/// Most bytes of a part of a matrix: what every device can bind. Parts are whole rows.
-pub(super) const MOST_BYTES: u64 = 1 << 27;
-
 /// How a row lies in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowFormat {
@@ -92,7 +89,7 @@ impl Builder {
             let reason = format!("{} bytes are not {rows} rows of {row}", bytes.len());
             return Err(wrong(self, reason));
         }
-        let most = (MOST_BYTES / row.max(1)).max(1);
+        let most = (self.graph.most_bound() / row.max(1)).max(1);
         let mut parts = Vec::new();
         for first in (0..rows).step_by(most as usize) {
             let count = most.min(rows - first);
@@ -194,5 +191,25 @@ impl Builder {
     fn not_rows(&self, x: TensorId, matrix: &RowMatrix) -> crate::CompileError {
         let (rows, length) = (matrix.rows, matrix.length);
         self.invalid(format!("{} does not go with weights {rows} x {length}", self.describe(&[x])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_as_many_parts_as_devices_need() {
+        let (rows, length) = (66_000, 1024);
+        let bytes = Bytes::from(vec![0; (rows * length * 2) as usize]);
+        let parts = |most| {
+            let mut b = Builder::new();
+            b.bind_at_most(most);
+            let format = RowFormat::Floats(DType::F16);
+            let matrix = b.row_matrix("table", format, [rows, length], &bytes).unwrap();
+            matrix.parts.iter().map(|(_, rows)| *rows).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(None), [65_536, 464]);
+        assert_eq!(parts(Some(1 << 28)), [66_000]);
     }
 }

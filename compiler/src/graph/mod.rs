@@ -173,6 +173,8 @@ pub struct Graph {
     pub states: Vec<StatePort>,
     /// The sizes that are open, where some are.
     pub open: Option<OpenSizes>,
+    /// Most bytes of weights that a kernel binds at once, if more than every device binds.
+    pub largest_binding: Option<u64>,
 }
 
 /// Sizes of a graph that callers decide.
@@ -209,7 +211,15 @@ impl OpenSizes {
     }
 }
 
+/// Most bytes that every device binds at once: the least that Vulkan allows.
+pub const BOUND_BY_ALL: u64 = 1 << 27;
+
 impl Graph {
+    /// Most bytes of weights that a kernel binds at once.
+    pub fn most_bound(&self) -> u64 {
+        self.largest_binding.unwrap_or(BOUND_BY_ALL)
+    }
+
     /// A tensor.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.index()]

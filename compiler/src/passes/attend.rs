@@ -15,6 +15,7 @@ use super::{
     Result, Uses,
     chain::{Chain, part, replace},
     merge::Reader,
+    queries::{self, Queries},
     scores::{self, Form, form},
     strides::Strided,
 };
@@ -34,7 +35,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
 /// Attention as it lies in a graph.
 struct Pattern {
     operation: Attention,
-    q: TensorId,
+    q: Queries,
     k: Strided,
     v: Strided,
     /// What is added to the scores, its dimensions, and those that the operation wants.
@@ -88,7 +89,7 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
         return None;
     }
     let sizes = sizes(chain.graph.tensor(masked).sizes(), first, second)?;
-    let (q_scale, q) = unscaled(chain, first_node.inputs[0]);
+    let (q_scale, q) = Queries::of(chain, first_node.inputs[0], dtype);
     let inner = if first.rhs_transposed { [sizes.dim.into(), 1.into()] } else { [1.into(), sizes.keys] };
     let k = Source::of(chain, first_node.inputs[1], first, sizes, inner);
     let v = Source::of(chain, node.inputs[1], second, sizes, [sizes.dim.into(), 1.into()]);
@@ -157,16 +158,6 @@ fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
     };
     let fits = rows(first) && rows(second) && first.n == *keys && second.k == *keys && second.n == first.k;
     (fits && dims.iter().all(|size| *size > 0)).then_some(sizes)
-}
-
-/// A tensor without the factor that it was given.
-fn unscaled(chain: &Chain<'_>, id: TensorId) -> (f64, TensorId) {
-    let (mut scale, mut id) = (1.0, chain.behind_views(id));
-    while let Some((factor, from)) = chain.scaled(id) {
-        scale *= factor;
-        id = chain.behind_views(from);
-    }
-    (scale, id)
 }
 
 /// Where keys or values can be read, as `[batch, heads of the product, heads that share each, keys, dim]`: the operand of
@@ -339,7 +330,7 @@ impl Pattern {
         let dtype = self.operation.dtype;
         let mut builder = NodeBuilder { graph, new: Vec::new(), node, dtype };
         let (k, v) = (builder.read(&self.k), builder.read(&self.v));
-        let mut inputs = vec![self.q, k, v];
+        let mut inputs = vec![builder.queries(self.q), k, v];
         if let Some((added, own, wanted)) = self.mask {
             let mut mask = match added {
                 Added::Tensor(id) => id,
@@ -375,6 +366,21 @@ impl NodeBuilder<'_> {
         let id = self.graph.add_tensor(Tensor::new(name, element, Shape::new(dims.iter().copied())));
         let location = self.node.location.clone();
         self.new.push(Node { op: NodeOp::Operation(operation), inputs, outputs: vec![id], location });
+        id
+    }
+
+    /// Queries as the operation takes them.
+    fn queries(&mut self, queries: Queries) -> TensorId {
+        let mut id = match queries.from {
+            queries::From::Tensor(id) => id,
+            queries::From::Computed(elementwise, ids, dims) => {
+                self.make(Operation::Elementwise(elementwise), ids, &dims)
+            }
+        };
+        for copy in queries.copies {
+            let dims = copy.shape.clone();
+            id = self.make(Operation::StridedCopy(copy), vec![id], &dims);
+        }
         id
     }
 

@@ -134,6 +134,34 @@ fn queries_and_keys_that_are_scaled_before() {
 }
 
 #[test]
+fn queries_that_are_scaled_before_their_heads_are_split() {
+    for is_read_twice in [false, true] {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[1, 3, HEADS * DIM]).unwrap();
+        let bias = b.input("bias", F32, &[HEADS * DIM]).unwrap();
+        let [k, v] = ["k", "v"].map(|name| b.input(name, F32, &[1, 5, HEADS * DIM]).unwrap());
+        let q = b.binary(Function::Add, x, bias).unwrap();
+        let q = scaled(&mut b, q, 0.5);
+        let other = b.unary(Function::Exp, q).unwrap();
+        let [q, k, v] = [(q, 3), (k, 5), (v, 5)].map(|(x, len)| Export::split(&mut b, x, HEADS, len));
+        let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+        let scores = b.matmul(q, k).unwrap();
+        let weights = b.softmax(scores, 3, false).unwrap();
+        let made = b.matmul(weights, v).unwrap();
+        b.output("out", made);
+        if is_read_twice {
+            b.output("other", other);
+        }
+        let graph = optimized(b.finish().unwrap());
+        // What others read as well stays scaled.
+        let scale = if is_read_twice { 1.0 } else { 0.5 };
+        assert_eq!(attention(&graph).scale, Some(Exact(scale)), "{graph}");
+        let adds = kernels(&graph).iter().any(|op| matches!(op, Operation::Elementwise(e) if e.program.to_string().contains("mul")));
+        assert_eq!(adds, is_read_twice, "{graph}");
+    }
+}
+
+#[test]
 fn repeated_heads_are_read_once() {
     let export = Export { kv_heads: 2, ..Export::plain(1, 6) };
     let graph = optimized(export.graph());

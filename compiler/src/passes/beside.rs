@@ -18,8 +18,6 @@ use crate::{
 
 /// Bytes that parts of a tensor begin at a multiple of, so that they can be bound by themselves.
 const PART_ALIGNMENT: u64 = halite_abi::BINDING_ALIGNMENT;
-/// Most bytes of weights together: what every device can bind.
-pub(super) const MOST_BYTES: u64 = 1 << 27;
 /// Most products that become one.
 const MOST_PRODUCTS: usize = 16;
 
@@ -258,12 +256,12 @@ fn product(node: &Node) -> Product {
     Product::of(node).expect("groups are of products")
 }
 
-/// Whether every device can bind the weights together, and nothing else reads them, which would have them twice: as tables of
+/// Whether devices can bind the weights together, and nothing else reads them, which would have them twice: as tables of
 /// embeddings that are the last product's weights, too.
 fn are_only_here(graph: &Graph, region: &Region, uses: &Uses, group: &[usize]) -> bool {
     let weights = || group.iter().map(|place| region.nodes[*place].inputs[1]);
     let bytes: Size = weights().map(|id| graph.tensor(id).byte_size()).sum();
-    bytes.is_at_most(MOST_BYTES) && weights().all(|id| uses.count(id) == 1)
+    bytes.is_at_most(graph.most_bound()) && weights().all(|id| uses.count(id) == 1)
 }
 
 /// Whether fewer products are worth the copies of parts that stay.

@@ -1,4 +1,4 @@
-//! Weights that are larger than what every device can bind become parts: a product by them several products, a look-up of rows
+//! Weights that are larger than what devices can bind (every one, or those that are compiled for) become parts: a product by them several products, a look-up of rows
 //! several look-ups. Parts of a file's bytes stay where they are.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses, beside::MOST_BYTES};
+use super::{Result, Uses};
 use crate::{
     control::Watch,
     graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
@@ -25,7 +25,8 @@ const ROWS: u64 = 64;
 
 /// Replaces those that read larger constants.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    split(graph, region, uses, watch, MOST_BYTES)
+    let most = graph.most_bound();
+    split(graph, region, uses, watch, most)
 }
 
 fn split(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>, most: u64) -> Result {

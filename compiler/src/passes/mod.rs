@@ -29,6 +29,7 @@ mod norms;
 mod pads;
 mod precision;
 pub(crate) mod print;
+mod queries;
 mod reads;
 mod rows;
 mod scores;
@@ -167,7 +168,7 @@ pub static PASSES: &[Pass] = &[
     },
     Pass {
         name: "bindable-weights",
-        summary: "takes products and look-ups apart whose weights are more than every device can bind",
+        summary: "takes products and look-ups apart whose weights are more than devices can bind",
         needs: &["epilogues", "clean-again"],
         run: Run::Regions(bindable::run),
     },

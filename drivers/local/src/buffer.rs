@@ -149,6 +149,14 @@ impl Buffer for LocalBuffer {
         })
     }
 
+    fn bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
+        let Storage::Live(block) = self.storage.get_mut() else { return Ok(None) };
+        let length = usize::try_from(self.byte_length).unwrap_or(usize::MAX);
+        let range = block.range(length);
+        // SAFETY: the memory is that of this buffer, which queued work holds while it uses it: nobody else has a handle, so none does.
+        Ok(Some(unsafe { std::slice::from_raw_parts_mut(range.pointer, length) }))
+    }
+
     fn host_address(&self) -> Option<*mut u8> {
         self.range().ok().map(|range| range.pointer)
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType, Result, read_all, status};
 use parking_lot::Mutex;
 
-use crate::{allocator::Allocation, device::Core};
+use crate::{allocator::Allocation, device::Core, lower::MemoryRange, semaphore::QueuePoint};
 
 /// Mapped but uncached memory is read directly up to this many bytes; beyond, a copy by the device is faster.
 const UNCACHED_READ: usize = 128;
@@ -19,6 +19,8 @@ pub(crate) struct VulkanBuffer {
     usage: BufferUsage,
     host_address: Option<HostAddress>,
     storage: Mutex<Option<Arc<Allocation>>>,
+    /// The last copy from here that nobody waited for.
+    read: Mutex<Option<QueuePoint>>,
 }
 
 /// The first byte of mapped memory.
@@ -39,6 +41,7 @@ impl VulkanBuffer {
             usage: params.usage,
             host_address: storage.host_address().map(HostAddress),
             storage: Mutex::new(Some(storage)),
+            read: Mutex::default(),
         }
     }
 
@@ -115,6 +118,31 @@ impl Buffer for VulkanBuffer {
             return Ok(());
         }
         self.core.write_staged(&storage, offset, source)
+    }
+
+    fn write_from(&self, offset: u64, source: &dyn Buffer, length: u64) -> Result<()> {
+        self.check(offset, length as usize)?;
+        let own = source.as_any().downcast_ref::<VulkanBuffer>();
+        let Some(own) = own.filter(|own| Arc::ptr_eq(&own.core, &self.core)) else {
+            return Err(status!(InvalidArgument, "a copy from a buffer of another device"));
+        };
+        own.check(0, length as usize)?;
+        if length == 0 {
+            return Ok(());
+        }
+        let from = MemoryRange { allocation: own.storage()?, offset: 0, length };
+        let to = MemoryRange { allocation: self.storage()?, offset, length };
+        *own.read.lock() = Some(self.core.write_copied(&from, &to)?);
+        Ok(())
+    }
+
+    fn bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
+        let read = self.read.get_mut().take();
+        self.core.finish_point(read)?;
+        // Work that has finished holds what it used until somebody looks.
+        self.core.queues.iter().try_for_each(|queue| queue.retire(&self.core))?;
+        let memory = self.storage.get_mut().as_mut().and_then(Arc::get_mut);
+        Ok(memory.and_then(|memory| memory.bytes_mut(self.byte_length)))
     }
 
     fn into_bytes(self: Arc<Self>) -> Result<Bytes> {

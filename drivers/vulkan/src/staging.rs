@@ -103,6 +103,14 @@ impl Core {
         }
     }
 
+    /// Copies memory that the host can map to device memory, as `write_staged` does with host bytes. Gives when it has been read.
+    pub fn write_copied(self: &Arc<Self>, from: &MemoryRange, to: &MemoryRange) -> Result<QueuePoint> {
+        let point = self.enqueue_copy(HOST_QUEUE, &[], from, to)?;
+        // It takes no staging memory.
+        self.writes.note(point, 0);
+        Ok(point)
+    }
+
     /// Copies device memory to the host through staging; blocks. It is behind all writes, which are on the same queue.
     pub fn read_staged(
         self: &Arc<Self>,

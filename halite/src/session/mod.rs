@@ -20,7 +20,7 @@ mod open;
 mod pending;
 #[cfg(feature = "compiler")]
 mod ports;
-mod profiling;
+pub(crate) mod profiling;
 #[cfg(feature = "compiler")]
 mod refusals;
 #[cfg(feature = "compiler")]
@@ -482,7 +482,7 @@ impl Function {
             true => self.on_own_state(&limits, |state| state.values_within(inputs.into(), &limits))?,
             false => inputs.into().in_order(&info.input_names(), &info.name)?,
         };
-        profiling::profile(self, &check::inputs(info, values)?, &limits)
+        profiling::profile(self, &values, &limits)
     }
 
     /// Zeros of the shapes that the function states, for measuring and for [`Function::prewarm`]; `None` where sizes or types

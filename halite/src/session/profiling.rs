@@ -59,6 +59,19 @@ impl Drop for Profiled<'_> {
 
 /// Runs a function once and tells where the time went.
 pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) -> Result<(Outputs, Profile)> {
+    let kept = function.info().kept.len();
+    profile_so(function, values, false, limits, |call| function.pending(call).without_last(kept).finish(limits))
+}
+
+/// The same; `finish` waits for the call's results. State among the values is the caller's own and written over, if it is `kept`.
+pub(crate) fn profile_so(
+    function: &Function,
+    values: &[Value],
+    kept: bool,
+    limits: &Limits,
+    finish: impl FnOnce(Arc<runtime::PendingCall>) -> Result<Outputs>,
+) -> Result<(Outputs, Profile)> {
+    let values = &super::check::inputs(function.info(), values.to_vec())?;
     let session = &function.session.0;
     let handle = ready(function, values, limits)?;
     let moved = || {
@@ -69,11 +82,11 @@ pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) ->
     let profiled = Profiled::start(&session.devices)?;
     let mut clock = Laps(Instant::now());
     limits.check("copying inputs")?;
-    let arguments = arguments(function, &handle, values)?;
+    let arguments = arguments(function, &handle, values, kept)?;
     let upload = clock.lap();
     let call = handle.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
     let launch = clock.lap();
-    let outputs = function.pending(Arc::new(call)).without_last(function.info().kept.len()).finish(limits)?;
+    let outputs = finish(Arc::new(call))?;
     let wait = clock.lap();
     for tensor in outputs.values().iter().filter_map(Value::as_tensor) {
         tensor.to_bytes()?;
@@ -126,12 +139,13 @@ fn arguments(
     function: &Function,
     handle: &runtime::Function,
     values: &[Value],
+    kept: bool,
 ) -> Result<Vec<runtime::Value>> {
     let (session, states) = (&function.session.0, handle.info().states());
     // A model is compiled for the inputs that are given.
     let is_model = !matches!(session.program, Content::Module(_));
     let given = values.iter().filter(|value| !is_model || !matches!(value, Value::Null));
-    lowered(given, states, false, &session.devices)
+    lowered(given, states, kept, &session.devices)
 }
 
 /// What modules tell, read once for each recording.

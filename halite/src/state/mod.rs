@@ -2,6 +2,7 @@
 
 mod chain;
 mod file;
+mod profile;
 mod shape;
 
 use std::{fmt, sync::Arc};

@@ -32,6 +32,10 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The bytes as elements, where they lie as these have to.
     #[doc(hidden)]
     fn cast(bytes: &[u8]) -> Option<&[Self]>;
+
+    /// The same, to be written.
+    #[doc(hidden)]
+    fn cast_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
 }
 
 /// Keeps a vector of elements alive as bytes.
@@ -64,6 +68,10 @@ macro_rules! elements {
 
             fn cast(bytes: &[u8]) -> Option<&[Self]> {
                 bytemuck::try_cast_slice(bytes).ok()
+            }
+
+            fn cast_mut(bytes: &mut [u8]) -> Option<&mut [Self]> {
+                bytemuck::try_cast_slice_mut(bytes).ok()
             }
         }
     )*};
@@ -103,6 +111,10 @@ impl Element for bool {
 
     fn cast(_: &[u8]) -> Option<&[Self]> {
         // A byte of a device may be any number.
+        None
+    }
+
+    fn cast_mut(_: &mut [u8]) -> Option<&mut [Self]> {
         None
     }
 }

@@ -4,6 +4,7 @@
 mod array;
 mod element;
 mod memory;
+mod pinned;
 mod sent;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
 pub use element::Element;
+pub use pinned::PinnedTensor;
 pub(crate) use sent::{Copy, Given, Habit, Sent, send};
 
 use crate::{Device, ElementType, Error, ErrorKind, Result};

@@ -156,9 +156,9 @@ pub(crate) struct MeasureFlags {
 impl MeasureFlags {
     /// Caches and chosen tokens are those of language models.
     fn check_caches(&self) -> Result<()> {
-        let is_given = self.caches.are_given() || self.choice.is_given() || self.decoder.are_given();
+        let is_given = self.caches.are_given() || self.choice.is_given() || self.decoder.has_tokenizer();
         if is_given && self.generate.is_empty() {
-            let text = "--cache-type-k, --cache-type-v, --choose-on, --tokenizer and --dim go with --generate, which measures a language model";
+            let text = "--cache-type-k, --cache-type-v, --choose-on and --tokenizer go with --generate, which measures a language model";
             return Err(Failure::Usage(text.to_owned()));
         }
         Ok(())

@@ -89,7 +89,7 @@ pub(super) fn prepare(flags: &Flags, cancel: &CancelToken) -> Result<Prepared> {
     let load = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let options = watchdog.options(cancel);
-    let builder = session::builder(&flags.devices, &flags.modules)?;
+    let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
     let session = builder.options(progress::shown(options.clone())).build().inspect_err(interrupt::note)?;
     progress::clear();
     let init = start.elapsed().as_secs_f64();

@@ -242,6 +242,7 @@ impl SourceModel for Model {
         let dims: Vec<Vec<Size>> = open.as_ref().map_or_else(known, |open| open.shapes.clone());
         let _entered = open.as_ref().map(|open| open.trace.enter());
         let mut b = Builder::controlled(control);
+        b.bind_at_most(bindings.largest_binding);
         self.step(&mut b, &inputs, &dims, bindings)?;
         let mut graph = b.finish()?;
         graph.open =

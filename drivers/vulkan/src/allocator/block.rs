@@ -213,6 +213,15 @@ impl Allocation {
         }
     }
 
+    /// The first bytes of mapped memory that needs no flush, to be written; `None` where it is no such memory, or has fewer.
+    pub fn bytes_mut(&mut self, length: u64) -> Option<&mut [u8]> {
+        let base = self.host_address().filter(|_| self.block.candidate.coherent)?;
+        self.check_range(0, length).ok()?;
+        // SAFETY: the range is inside the block, which is mapped as long as the allocation lives. Nobody else has the allocation, so no
+        // work that was submitted uses it, and none is submitted while the slice borrows it.
+        Some(unsafe { std::slice::from_raw_parts_mut(base, length as usize) })
+    }
+
     fn check_range(&self, offset: u64, length: u64) -> Result<()> {
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(()),

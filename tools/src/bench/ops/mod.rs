@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     console::{Failure, Result},
-    interrupt, values,
+    interrupt, state, values,
 };
 
 /// Calls that are profiled at least and at most.
@@ -70,11 +70,19 @@ pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Resul
 
 /// Profiles of some calls. The first is left out: recordings are made anew for it.
 fn calls(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Vec<Profile>> {
-    let on_host = values::read_inputs(function.info(), &flags.inputs)?;
-    let call = || -> Result<Profile> {
+    let mut sequence = flags.measure.in_sequence.then(|| function.state()).transpose()?;
+    let info = match &sequence {
+        Some(_) => state::without_state(function.info()),
+        None => function.info().clone(),
+    };
+    let on_host = values::read_inputs(&info, &flags.inputs)?;
+    let mut call = || -> Result<Profile> {
         let inputs: Inputs = values::upload(None, &on_host)?;
-        let (_, profile) = function.profile_with(inputs, &prepared.options).inspect_err(interrupt::note)?;
-        Ok(profile)
+        let made = match &mut sequence {
+            Some(state) => state.profile_with(inputs, &prepared.options),
+            None => function.profile_with(inputs, &prepared.options),
+        };
+        Ok(made.inspect_err(interrupt::note)?.1)
     };
     call()?;
     let (mut profiles, start) = (Vec::new(), Instant::now());

@@ -7,7 +7,7 @@ normalizations folded) or torch.compile, host to host.
     compare_networks.py halite FOLDER PROGRAM    compiles, times and checks them with the program `halite`
 
 ONLY=bert_base,vit_b_16 in the environment leaves the others out, BATCH=8 makes batches (default 1), TARGET names the target
-(default: the device's own), COMPILE=max-autotune times PyTorch through torch.compile in this mode instead of its plain graphs.
+(default: the device's own), KINDS=half,f32 leaves out other types, COMPILE=max-autotune times PyTorch through torch.compile in this mode instead of its plain graphs.
 torch_networks.py has the networks.
 """
 
@@ -189,7 +189,8 @@ def compiled(program, place, kind):
     if not model.exists():
         return None
     command = [program, "compile", str(model), f"--target={TARGET}", "--no-baseline", "-q", "-o", str(module)]
-    done = subprocess.run(command + (["--precision=f16"] if kind == "f16" else []), capture_output=True, text=True)
+    # Exporters leave 32 bits in networks of 16, too.
+    done = subprocess.run(command + (["--precision=f16"] if kind != "f32" else []), capture_output=True, text=True)
     if done.returncode != 0:
         print(place.name, kind, "not compiled:", done.stderr.strip().splitlines()[-1:], flush=True)
         return None
@@ -203,8 +204,9 @@ def one(program, place, kind, module):
     found = place / f"y.{kind}.npy"
     x = place / ("x.half.npy" if kind == "half" else "x.npy")
     given = [str(module), "--device=vulkan", f"--input=x=@{x}", "--compile-cache=off", "-q"]
-    # As PyTorch's calls: the input comes from the host's memory, and the results go there.
-    bench = [program, "bench", *given, "--with-transfers", "--benchmark_min_time=0.5s", "--benchmark_format=json"]
+    # As PyTorch's calls: the input comes from the host's memory, which is pinned, and the results go there.
+    measured = ["--with-transfers", "--pinned-inputs", "--benchmark_min_time=0.5s", "--benchmark_format=json"]
+    bench = [program, "bench", *given, *measured]
     told = subprocess.run(bench, check=True, capture_output=True, text=True).stdout
     result = json.loads(told)["benchmarks"][0]
     subprocess.run([program, "run", *given, f"--output=@{found}"], check=True)
@@ -218,7 +220,7 @@ def halite_times(folder, program):
     places = sorted(path for path in folder.iterdir() if (path / "model.onnx").exists())
     places = [place for place in places if not ONLY or place.name in ONLY]
     # `half` is the network exported in 16 bits, `f16` the one in 32 bits that is computed in 16: its inputs and results have 32.
-    kinds = ("half", "f16", "f32")
+    kinds = tuple(os.environ.get("KINDS", "half,f16,f32").split(","))
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
         made = {(p, k): pool.submit(compiled, program, p, k) for p in places for k in kinds}
     ratios = {kind: [] for kind in kinds}

@@ -67,9 +67,10 @@ mod tests {
 
     #[test]
     fn weights_are_bound_as_the_least_of_the_devices_binds_them() {
-        let target = |bytes| Capabilities {
-            max_storage_buffer_bytes: bytes,
-            ..Capabilities::of(Target::parse("hopper-h100-linux").unwrap())
+        let target = |bytes| {
+            let mut one = Capabilities::of(Target::parse("hopper-h100-linux").unwrap());
+            one.max_storage_buffer_bytes = bytes;
+            one
         };
         let of = |targets: &[u64], baseline| {
             let targets = targets.iter().map(|bytes| target(*bytes)).collect();

@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{builder, onnx};
-use halite::{Device, Session, Tensor};
+use common::{array, builder, device, digits, onnx};
+use halite::{Device, PinnedTensor, Session, Tensor};
 
 /// A device whose memory is copied through staging, on any driver.
 fn staged() -> Option<Device> {
@@ -65,4 +65,40 @@ fn what_nobody_reads_is_not_counted() {
     assert_eq!(device.transfers().downloads, before);
     unread.to_vec::<f32>().unwrap();
     assert_eq!(device.transfers().downloads, before + 1);
+}
+
+#[test]
+fn pinned_inputs_are_fetched_before_they_change() {
+    for device in [staged(), device()].into_iter().flatten() {
+        fetched_before_they_change(&device);
+    }
+}
+
+fn fetched_before_they_change(device: &Device) {
+    let session = builder(device).model(digits()).build().unwrap();
+    let picture = array("sample_3.npy");
+    let mut pinned = PinnedTensor::new(device, picture.element_type(), picture.shape()).unwrap();
+    assert!(pinned.is_pinned());
+    let wanted = session.run([("picture", &picture)]).unwrap()["probabilities"].to_vec::<f32>().unwrap();
+    let (bytes, mut sent) = (picture.to_bytes().unwrap(), Vec::new());
+    for round in 0..8 {
+        let target = pinned.as_mut_bytes().unwrap();
+        target.copy_from_slice(&bytes);
+        if round % 2 == 1 {
+            target.fill(0);
+        }
+        // What was sent before stays as it was.
+        sent.push(pinned.send().unwrap());
+    }
+    let zeros = session.run([("picture", &sent[1])]).unwrap()["probabilities"].to_vec::<f32>().unwrap();
+    for (round, input) in sent.iter().enumerate() {
+        let out = session.run([("picture", input)]).unwrap()["probabilities"].to_vec::<f32>().unwrap();
+        assert_eq!(out, if round % 2 == 1 { &zeros[..] } else { &wanted[..] }, "{round}");
+    }
+    assert_ne!(zeros, wanted);
+    let error = pinned.as_mut_slice::<i64>().unwrap_err();
+    assert!(error.message().contains("has no elements of type"), "{error}");
+    pinned.as_mut_slice::<f32>().unwrap()[0] = 1.0;
+    let empty = PinnedTensor::new(device, picture.element_type(), [0, 4]).unwrap().send().unwrap();
+    assert!(empty.is_empty());
 }

@@ -63,7 +63,7 @@ pub(crate) fn upload(device: Option<&Device>, values: &[HostValue]) -> Result<In
     Ok(inputs)
 }
 
-fn to_value(device: Option<&Device>, value: &HostValue) -> Result<Value> {
+pub(crate) fn to_value(device: Option<&Device>, value: &HostValue) -> Result<Value> {
     let tensor = |tensor: &HostTensor| Tensor::from(tensor.clone());
     Ok(match value {
         HostValue::I32(v) => Value::I32(*v),

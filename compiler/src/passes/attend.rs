@@ -13,6 +13,7 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
+    casts::conversion,
     chain::{Chain, part, replace},
     merge::Reader,
     queries::{self, Queries},
@@ -75,15 +76,22 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
     let (mut weights, mut operation) = chain.only_maker(node.inputs[0])?;
+    if matches!(operation, Operation::Elementwise(plain) if conversion(plain).is_some()) {
+        // Models with 16 bits compute the softmax with 32, as attention does by itself.
+        (weights, operation) = chain.only_maker(weights.inputs[0])?;
+    }
     if matches!(operation, Operation::Elementwise(guard) if scores::is_guard(guard)) {
         // Attention gives 0 to queries that see nothing, too.
         (weights, operation) = chain.only_maker(weights.inputs[0])?;
     }
     let Operation::Softmax(softmax) = operation else { return None };
-    if softmax.log || softmax.inner != 1 || softmax.mask_rows != 0 || softmax.dtype != dtype {
+    if softmax.log || softmax.inner != 1 || softmax.mask_rows != 0 {
         return None;
     }
     let masked = weights.inputs[0];
+    if softmax.dtype != dtype && (softmax.dtype != DType::F32 || dtype.size() != 2) {
+        return None;
+    }
     let (form, added, first_node, first) = scores(chain, masked)?;
     if first.out != dtype {
         return None;

@@ -156,9 +156,59 @@ fn queries_that_are_scaled_before_their_heads_are_split() {
         // What others read as well stays scaled.
         let scale = if is_read_twice { 1.0 } else { 0.5 };
         assert_eq!(attention(&graph).scale, Some(Exact(scale)), "{graph}");
-        let adds = kernels(&graph).iter().any(|op| matches!(op, Operation::Elementwise(e) if e.program.to_string().contains("mul")));
+        let adds = kernels(&graph)
+            .iter()
+            .any(|op| matches!(op, Operation::Elementwise(e) if e.program.to_string().contains("mul")));
         assert_eq!(adds, is_read_twice, "{graph}");
     }
+}
+
+/// As models with 16-bit weights compute it: scores get their mask, and the softmax is computed, with 32 bits.
+#[test]
+fn a_softmax_with_more_bits_than_the_products() {
+    for masked in [false, true] {
+        let mut b = Builder::new();
+        let half: crate::graph::ElementType = DType::F16.into();
+        let [q, k, v] = [("q", 3), ("k", 5), ("v", 5)]
+            .map(|(name, len)| (b.input(name, half, &[1, len, HEADS * DIM]).unwrap(), len))
+            .map(|(x, len)| Export::split(&mut b, x, HEADS, len));
+        let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+        let scores = b.matmul(q, k).unwrap();
+        let by = b.float(DType::F16, 0.5).unwrap();
+        let scores = b.binary(Function::Mul, scores, by).unwrap();
+        let mut scores = b.cast(scores, DType::F32).unwrap();
+        if masked {
+            let mask = b.input("mask", F32, &[1, 1, 3, 5]).unwrap();
+            scores = b.binary(Function::Add, scores, mask).unwrap();
+        }
+        let weights = b.softmax(scores, 3, false).unwrap();
+        let weights = b.cast(weights, DType::F16).unwrap();
+        let made = b.matmul(weights, v).unwrap();
+        b.output("out", made);
+        let mut graph = b.finish().unwrap();
+        // Weights are not rounded between softmax and product: results are nearer to what the model means, and so not the same.
+        crate::passes::optimize(&mut graph).unwrap();
+        let attention = attention(&graph);
+        assert_eq!((attention.dtype, attention.scale), (DType::F16, Some(Exact(0.5))), "{graph}");
+        assert_eq!(attention.mask, if masked { Mask::Shared } else { Mask::None });
+    }
+}
+
+#[test]
+fn conversions_that_change_nothing_are_no_kernels() {
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F16.into(), &[8]).unwrap();
+    let wide = b.cast(x, DType::F32).unwrap();
+    let y = b.unary(Function::Exp, wide).unwrap();
+    let y = b.cast(y, DType::F16).unwrap();
+    b.output("y", y);
+    let graph = optimized(b.finish().unwrap());
+    let [Operation::Elementwise(only)] = &kernels(&graph)[..] else { panic!("{graph}") };
+    assert_eq!(
+        only.program.nodes.iter().filter(|node| node.function == Function::Cast).count(),
+        0,
+        "{graph}"
+    );
 }
 
 #[test]

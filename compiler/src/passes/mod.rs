@@ -10,6 +10,7 @@ mod attend;
 mod attend_tests;
 mod beside;
 mod bindable;
+mod casts;
 mod chain;
 mod channels_first;
 mod clean;
@@ -87,6 +88,12 @@ pub static PASSES: &[Pass] = &[
         summary: "leaves out unused nodes, and all but one of equal ones",
         needs: &[],
         run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "plain-casts",
+        summary: "leaves out conversions that change nothing",
+        needs: &["clean"],
+        run: Run::Regions(casts::run),
     },
     Pass {
         name: "fold-pads",

@@ -2,7 +2,7 @@
 
 use halite_ops::{
     elementwise::Elementwise,
-    expression::{Expression, Function, Operand, Scalar},
+    expression::{Expression, Function, Operand, Scalar, Type},
 };
 
 use super::{chain::factor, merge::Reader};
@@ -22,7 +22,8 @@ pub(super) struct Form {
 /// it is nothing that attention does.
 pub(super) fn form(reader: &Reader, scores: usize) -> Option<(Form, Expression)> {
     let [output] = reader.program.outputs[..] else { return None };
-    if output.dtype != reader.inputs[scores].1 {
+    let [from, to] = [reader.inputs[scores].1, output.dtype];
+    if from != to && !(from.is_float() && to.is_float()) {
         return None;
     }
     let mut reading = Reading { program: reader.program.clone(), scores: Operand::Input(scores) };
@@ -111,6 +112,8 @@ impl Reading {
                 let added = self.program.call(Function::Select, &[*condition, yes, no]);
                 Some(Form { added: Some(added), ..form })
             }
+            // Scores are computed with 32 bits in any case.
+            (Function::Cast, []) if node.to.is_some_and(Type::is_float) => Some(form),
             _ => None,
         }
     }

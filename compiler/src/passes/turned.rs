@@ -6,12 +6,11 @@ use std::collections::HashMap;
 use halite_ops::{
     DType, Operation,
     attention::Attention,
-    expression::{Function, Operand, Type},
     kv_append::{KvAppend, Turns},
     rotary::Rotary,
 };
 
-use super::{Result, Uses};
+use super::{Result, Uses, casts::conversion};
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -87,28 +86,13 @@ fn written(rotary: &Rotary, append: &KvAppend) -> Option<Operation> {
 /// The type that an operation brings elements of one type to, if it does nothing else.
 fn stored_type(operation: &Operation, from: DType) -> Option<DType> {
     let Operation::Elementwise(elementwise) = operation else { return None };
-    // What reads elements in another order, or some of them, is more.
-    if !elementwise.strided.is_empty() {
-        return None;
-    }
-    let program = &elementwise.program;
-    let ([(dtype, _)], [cast], [output]) =
-        (&elementwise.inputs.0[..], &program.nodes[..], &program.outputs[..])
-    else {
-        return None;
-    };
-    let only = cast.operands == [Operand::Input(0)] && output.value == Operand::Node(0);
-    (*dtype == from
-        && only
-        && cast.function == Function::Cast
-        && cast.to == Some(Type::Of(output.dtype))
-        && output.dtype != from)
-        .then_some(output.dtype)
+    let (dtype, to) = conversion(elementwise)?;
+    (dtype == from && to != from).then_some(to)
 }
 
 #[cfg(test)]
 mod tests {
-    use halite_ops::{DType, Values};
+    use halite_ops::{DType, Values, expression::Function};
 
     use super::super::tests::{kernels, optimized};
     use super::*;

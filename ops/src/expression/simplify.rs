@@ -1,7 +1,7 @@
 //! Making an expression smaller without changing its results: constants are folded, equal nodes joined, conversions
 //! without effect and unused nodes left out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     evaluate::apply,
@@ -14,28 +14,51 @@ use crate::DType;
 pub fn simplify(expression: &Expression, types: &[Type], dtypes: &[DType]) -> Expression {
     let mut nodes: Vec<Node> = Vec::new();
     let mut known: HashMap<Node, usize> = HashMap::new();
+    // Nodes that round floats.
+    let mut rounds: HashSet<usize> = HashSet::new();
     // What each node has become.
     let mut now: Vec<Operand> = Vec::with_capacity(expression.nodes.len());
     for node in &expression.nodes {
         let operands: Vec<Operand> = node.operands.iter().map(|o| replaced(*o, &now)).collect();
         let node_before = node;
         let node = Node { operands, ..node.clone() };
-        let first = operand_type(node_before.operands[0], dtypes, types);
+        let first = operand_type(node_before.operands[0], dtypes, types).ok();
         if let Some(constant) = folded(&node) {
             now.push(Operand::Constant(constant));
-        } else if node.function == Function::Cast && first.ok() == node.to {
+        } else if node.function == Function::Cast
+            && (first == node.to || is_stored_so(node_before.operands[0], node.to, dtypes))
+        {
             now.push(node.operands[0]);
         } else {
+            let is_rounding = node.function == Function::Cast
+                && [first, node.to].into_iter().all(|of| of.is_some_and(Type::is_float));
             let index = *known.entry(node).or_insert_with_key(|node| {
                 nodes.push(node.clone());
                 nodes.len() - 1
             });
             now.push(Operand::Node(index));
+            if is_rounding {
+                rounds.insert(index);
+            }
         }
     }
     let mut outputs = expression.outputs.clone();
-    outputs.iter_mut().for_each(|output| output.value = replaced(output.value, &now));
+    for output in &mut outputs {
+        output.value = replaced(output.value, &now);
+        // What is stored is rounded in any case.
+        while let Operand::Node(index) = output.value
+            && rounds.contains(&index)
+            && nodes[index].to == Some(Type::Of(output.dtype))
+        {
+            output.value = nodes[index].operands[0];
+        }
+    }
     used(Expression { nodes, outputs })
+}
+
+/// Whether an input has the type already that it is rounded to.
+fn is_stored_so(operand: Operand, to: Option<Type>, dtypes: &[DType]) -> bool {
+    matches!(operand, Operand::Input(i) if dtypes.get(i).map(|dtype| Type::Of(*dtype)) == to)
 }
 
 fn replaced(operand: Operand, now: &[Operand]) -> Operand {
@@ -98,6 +121,11 @@ mod tests {
             "exp $0; add %0 %0 -> %1:f32"
         );
         assert_eq!(simple("cast:f32 $0; abs %0 -> %1:f16", &[DType::F16]), "abs $0 -> %0:f16");
+        assert_eq!(simple("cast:f16 $0; abs %0 -> %1:f16", &[DType::F16]), "abs $0 -> %0:f16");
+        assert_eq!(simple("cast:f16 $0; abs %0 -> %1:f16", &[DType::F32]), "cast:f16 $0; abs %0 -> %1:f16");
+        assert_eq!(simple("abs $0; cast:f16 %0 -> %1:f16", &[DType::F32]), "abs $0 -> %0:f16");
+        assert_eq!(simple("cast:i32 $0 -> %0:i32", &[DType::F32]), "cast:i32 $0 -> %0:i32");
+        assert_eq!(simple("cast:f16 $0 -> %0:f16", &[DType::I32]), "cast:f16 $0 -> %0:f16");
         assert_eq!(simple("cast:i8 $0; cast:i32 $0 -> %1:i32", &[DType::I32]), "-> $0:i32");
         assert_eq!(simple("sqrt 4.0 -> %0:f32", &floats), "-> 2.0:f32");
     }

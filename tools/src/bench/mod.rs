@@ -5,6 +5,7 @@ mod all;
 mod generate;
 mod ops;
 mod pattern;
+mod pinned;
 mod report;
 mod runner;
 mod stats;
@@ -85,6 +86,10 @@ pub(crate) struct MeasureFlags {
     /// Copies the inputs from the host and the results back to it in each call that is measured
     #[arg(long = "with-transfers", alias = "with_transfers")]
     with_transfers: bool,
+    /// Has the inputs of --with-transfers in memory that the device reads by itself, as programs have them that fill inputs where they lie:
+    /// the processor copies nothing
+    #[arg(long = "pinned-inputs", requires = "with_transfers")]
+    pinned_inputs: bool,
     /// Measures the calls of a sequence: state lives on the device from call to call, and is not given with --input
     #[arg(long = "in-sequence", alias = "in_sequence")]
     in_sequence: bool,

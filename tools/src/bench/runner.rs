@@ -12,7 +12,7 @@ use halite::{
 };
 use halite_formats::vmfb;
 
-use super::{Duty, Flags, pattern, stats::Summary};
+use super::{Duty, Flags, pattern, pinned, stats::Summary};
 use crate::{
     console::{Failure, Result},
     inputs,
@@ -159,12 +159,20 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
     invoke(inputs.clone(), &progress::shown(prepared.options.clone())).map(drop)?;
     let first_call = start.elapsed().as_secs_f64();
     progress::clear();
+    let mut pinned = match flags.measure.pinned_inputs {
+        true => Some(pinned::of(prepared.session.device(), &on_host)?),
+        false => None,
+    };
     let mut call = || {
         if !flags.measure.with_transfers {
             // A call ends when its results are on the device.
             return invoke(inputs.clone(), &prepared.options).map(drop);
         }
-        let results = invoke(upload()?, &prepared.options)?;
+        let inputs = match &mut pinned {
+            Some(pinned) => pinned::send(prepared.session.device(), pinned)?,
+            None => upload()?,
+        };
+        let results = invoke(inputs, &prepared.options)?;
         results
             .values()
             .iter()

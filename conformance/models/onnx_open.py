@@ -2,7 +2,8 @@
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
-repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; and `open_uneven.onnx`, borders and rows of uneven sizes. Usage: onnx_open.py halite/tests/data"""
+repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; and `open_pixels.onnx`, attention between
+channels and places of pixels as floats. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -336,6 +337,30 @@ def uneven(path):
     save(m.nodes, "open_uneven", [value("x", floats, ["n", 3])], outputs, m.constants, path)
 
 
+def pixels(path):
+    """Attention between the channels of a picture, whose lines are all pixels; places as floats of its sizes (`torch.arange(w, dtype=torch.float32)`), on which
+    a window of the picture's own size is cut out of one with borders."""
+    m, floats = Made(), TensorProto.FLOAT
+    value = helper.make_tensor_value_info
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    shape = m("Shape", "x")
+    height, width = (m("Gather", shape, m.scalar(axis)) for axis in (1, 2))
+    line = lambda start, size, step: m("Range", *(m.constant(np.float32(start)), m("Cast", size, to=floats), m.constant(np.float32(step))))  # noqa: E731
+    pixels = m("Mul", m("Reshape", "x", m.ints(1, 1, 2, -1)), m.constant(np.float32(0.125)))
+    weights = m("Softmax", m("MatMul", pixels, m("Transpose", pixels, perm=[0, 1, 3, 2])), axis=-1)
+    give("attended", "Reshape", m("MatMul", weights, pixels), shape)
+    placed = m("Add", m("Add", "x", line(0, width, 1)), m("Reshape", line(0, height, 1), m.ints(-1, 1)))
+    bordered = m("Pad", placed, m.ints(0, 1, 1, 0, 1, 1))
+    give("moved", "Slice", bordered, m.ints(0, 0), m("Concat", m("Reshape", height, m.ints(1)), m("Reshape", width, m.ints(1)), axis=0), m.ints(1, 2))
+    give("halves", "Range", m.constant(np.float32(-1)), m("Cast", width, to=floats), m.constant(np.float32(0.5)))
+    outputs = [value("attended", floats, [2, "height", "width"]), value("moved", floats, [2, "height", "width"]), value("halves", floats, ["halves"])]
+    save(m.nodes, "open_pixels", [value("x", floats, [2, "height", "width"])], outputs, m.constants, path)
+
+
+pixels(f"{sys.argv[1]}/open_pixels.onnx")
 picture(f"{sys.argv[1]}/open_picture.onnx")
 uneven(f"{sys.argv[1]}/open_uneven.onnx")
 values(f"{sys.argv[1]}/open_values.onnx")

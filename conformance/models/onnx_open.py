@@ -2,8 +2,8 @@
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
-repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; and `open_pixels.onnx`, attention between
-channels and places of pixels as floats. Usage: onnx_open.py halite/tests/data"""
+repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; `open_pixels.onnx`, attention between
+channels and places of pixels as floats; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -360,6 +360,31 @@ def pixels(path):
     save(m.nodes, "open_pixels", [value("x", floats, [2, "height", "width"])], outputs, m.constants, path)
 
 
+def codes(path):
+    """What ONNX Runtime's static quantizer writes: codes of 16 and 4 bits of `com.microsoft`, and operators between codes."""
+    m, floats, own = Made(), TensorProto.FLOAT, {"domain": "com.microsoft"}
+    value = helper.make_tensor_value_info
+    number = lambda scale, zero: [m.constant(np.float32(scale)), m.constant(zero)]  # noqa: E731
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    wide, byte, part = number(0.001, np.uint16(32768)), number(0.05, np.uint8(128)), number(1 / 256, np.uint8(0))
+    give("wide", "DequantizeLinear", m("QuantizeLinear", "x", *wide, **own), *wide, **own)
+    m.constants.append(helper.make_tensor("nibble", TensorProto.INT4, [], [-1]))
+    narrow = [m.constant(np.float32(0.5)), "nibble"]
+    give("narrow", "DequantizeLinear", m("QuantizeLinear", "x", *narrow, **own), *narrow, **own)
+    code = m("QuantizeLinear", "x", *byte)
+    give("shares", "DequantizeLinear", m("QLinearSoftmax", code, *byte, *part, axis=-1, opset=13, **own), *part)
+    image = m("Reshape", code, m.ints(1, 1, 2, 4))
+    give("pooled", "DequantizeLinear", m("QLinearAveragePool", image, *byte, *byte, kernel_shape=[2, 2], strides=[2, 2], **own), *byte)
+    above = m("Greater", "x", m.constant(np.float32(0)))
+    give("above", "DequantizeLinear", m("QLinearWhere", above, code, *byte, m.constant(np.uint8(8)), *part, *byte, **own), *byte)
+    outputs = [value(name, floats, [2, 4]) for name in ("wide", "narrow", "shares", "above")] + [value("pooled", floats, [1, 1, 1, 2])]
+    save(m.nodes, "codes", [value("x", floats, [2, 4])], outputs, m.constants, path)
+
+
+codes(f"{sys.argv[1]}/codes.onnx")
 pixels(f"{sys.argv[1]}/open_pixels.onnx")
 picture(f"{sys.argv[1]}/open_picture.onnx")
 uneven(f"{sys.argv[1]}/open_uneven.onnx")

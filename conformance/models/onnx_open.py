@@ -2,7 +2,8 @@
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
-repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; and `open_uneven.onnx`, borders and rows of uneven sizes. Usage: onnx_open.py halite/tests/data"""
+repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; `open_pixels.onnx`, attention between
+channels and places of pixels as floats; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -336,6 +337,55 @@ def uneven(path):
     save(m.nodes, "open_uneven", [value("x", floats, ["n", 3])], outputs, m.constants, path)
 
 
+def pixels(path):
+    """Attention between the channels of a picture, whose lines are all pixels; places as floats of its sizes (`torch.arange(w, dtype=torch.float32)`), on which
+    a window of the picture's own size is cut out of one with borders."""
+    m, floats = Made(), TensorProto.FLOAT
+    value = helper.make_tensor_value_info
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    shape = m("Shape", "x")
+    height, width = (m("Gather", shape, m.scalar(axis)) for axis in (1, 2))
+    line = lambda start, size, step: m("Range", *(m.constant(np.float32(start)), m("Cast", size, to=floats), m.constant(np.float32(step))))  # noqa: E731
+    pixels = m("Mul", m("Reshape", "x", m.ints(1, 1, 2, -1)), m.constant(np.float32(0.125)))
+    weights = m("Softmax", m("MatMul", pixels, m("Transpose", pixels, perm=[0, 1, 3, 2])), axis=-1)
+    give("attended", "Reshape", m("MatMul", weights, pixels), shape)
+    placed = m("Add", m("Add", "x", line(0, width, 1)), m("Reshape", line(0, height, 1), m.ints(-1, 1)))
+    bordered = m("Pad", placed, m.ints(0, 1, 1, 0, 1, 1))
+    give("moved", "Slice", bordered, m.ints(0, 0), m("Concat", m("Reshape", height, m.ints(1)), m("Reshape", width, m.ints(1)), axis=0), m.ints(1, 2))
+    give("halves", "Range", m.constant(np.float32(-1)), m("Cast", width, to=floats), m.constant(np.float32(0.5)))
+    outputs = [value("attended", floats, [2, "height", "width"]), value("moved", floats, [2, "height", "width"]), value("halves", floats, ["halves"])]
+    save(m.nodes, "open_pixels", [value("x", floats, [2, "height", "width"])], outputs, m.constants, path)
+
+
+def codes(path):
+    """What ONNX Runtime's static quantizer writes: codes of 16 and 4 bits of `com.microsoft`, and operators between codes."""
+    m, floats, own = Made(), TensorProto.FLOAT, {"domain": "com.microsoft"}
+    value = helper.make_tensor_value_info
+    number = lambda scale, zero: [m.constant(np.float32(scale)), m.constant(zero)]  # noqa: E731
+
+    def give(name, op, *inputs, **attributes):
+        m.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+
+    wide, byte, part = number(0.001, np.uint16(32768)), number(0.05, np.uint8(128)), number(1 / 256, np.uint8(0))
+    give("wide", "DequantizeLinear", m("QuantizeLinear", "x", *wide, **own), *wide, **own)
+    m.constants.append(helper.make_tensor("nibble", TensorProto.INT4, [], [-1]))
+    narrow = [m.constant(np.float32(0.5)), "nibble"]
+    give("narrow", "DequantizeLinear", m("QuantizeLinear", "x", *narrow, **own), *narrow, **own)
+    code = m("QuantizeLinear", "x", *byte)
+    give("shares", "DequantizeLinear", m("QLinearSoftmax", code, *byte, *part, axis=-1, opset=13, **own), *part)
+    image = m("Reshape", code, m.ints(1, 1, 2, 4))
+    give("pooled", "DequantizeLinear", m("QLinearAveragePool", image, *byte, *byte, kernel_shape=[2, 2], strides=[2, 2], **own), *byte)
+    above = m("Greater", "x", m.constant(np.float32(0)))
+    give("above", "DequantizeLinear", m("QLinearWhere", above, code, *byte, m.constant(np.uint8(8)), *part, *byte, **own), *byte)
+    outputs = [value(name, floats, [2, 4]) for name in ("wide", "narrow", "shares", "above")] + [value("pooled", floats, [1, 1, 1, 2])]
+    save(m.nodes, "codes", [value("x", floats, [2, 4])], outputs, m.constants, path)
+
+
+codes(f"{sys.argv[1]}/codes.onnx")
+pixels(f"{sys.argv[1]}/open_pixels.onnx")
 picture(f"{sys.argv[1]}/open_picture.onnx")
 uneven(f"{sys.argv[1]}/open_uneven.onnx")
 values(f"{sys.argv[1]}/open_values.onnx")

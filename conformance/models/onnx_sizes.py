@@ -208,6 +208,9 @@ def main():
         # They add cases.
         import onnx_sizes_decoders  # noqa: F401
         import onnx_sizes_graphs  # noqa: F401
+        import onnx_sizes_kinds  # noqa: F401
+        import onnx_sizes_kinds_more  # noqa: F401
+        import onnx_sizes_library  # noqa: F401
         import onnx_sizes_more  # noqa: F401
         import onnx_sizes_torch  # noqa: F401
 

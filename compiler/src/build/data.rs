@@ -422,6 +422,15 @@ impl Builder {
             program.cast(Type::Of(DType::I64), count)
         })?;
         let count = self.read(count, "the number of elements of a range", 0, MOST_SIZE)?[0];
+        self.range_along([start, limit, step], count)
+    }
+
+    /// `start`, `start + step`, … of these scalars: so many numbers as there are below `limit`.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn range_along(&mut self, [start, _, step]: [TensorId; 3], count: Size) -> Result<TensorId> {
+        let element = self.element(start);
         let places = self.line_of_places(element, count)?;
         self.map(&[start, places, step], element, |program, x| {
             let along = program.call(Function::Mul, &[x[1], x[2]]);

@@ -58,6 +58,11 @@ impl Builder {
         self.floats_of_sizes.get(&id).cloned()
     }
 
+    /// The same, or the numbers that they are for all sizes.
+    pub fn floats_known(&self, id: TensorId) -> Option<Vec<Float>> {
+        self.numbers_known(id)?.iter().map(Known::float).collect()
+    }
+
     /// The few elements of a tensor as they are computed of sizes.
     fn numbers_known(&self, id: TensorId) -> Option<Vec<Known>> {
         if let Some(floats) = self.floats_of_sizes.get(&id) {

@@ -151,12 +151,18 @@ fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
         return None;
     }
     let (batch, heads) = match lead {
-        [] => (Size::constant(1), 1),
-        [heads] => (Size::constant(1), heads.exact()),
-        [batch, heads] => (*batch, heads.exact()),
+        [] => (Size::constant(1), Size::constant(1)),
+        [heads] => (Size::constant(1), *heads),
+        [batch, heads] => (*batch, *heads),
         _ => return None,
     };
-    let sizes = Sizes { batch, heads, queries: *queries, keys: *keys, dim: first.k.exact() };
+    // Kernels are for so many heads of one length. Where that varies, as in attention between channels, whose lines are all pixels, two
+    // products serve all sizes and attention one.
+    if !halite_sizes::is_worth(|| heads.exact() > 0 && first.k.exact() > 0) {
+        return None;
+    }
+    let (heads, dim) = (heads.exact(), first.k.exact());
+    let sizes = Sizes { batch, heads, queries: *queries, keys: *keys, dim };
     let all = batch * heads;
     // Heads that share their keys may be rows of one product.
     let rows = |product: &MatMul| {

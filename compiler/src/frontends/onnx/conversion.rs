@@ -12,8 +12,10 @@ use crate::{CompileError, graph::TensorId};
 
 /// The outputs of a node that has to do with narrow types; none if it has not.
 pub(super) fn import<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
-    if !site.domain.is_empty() {
-        return Ok(None);
+    match site.domain {
+        "" => {}
+        "com.microsoft" if site.node.op_type == "QuantizeLinear" => return quantize(importer, site),
+        _ => return Ok(None),
     }
     match site.node.op_type.as_str() {
         "Constant" => constant(importer, site),

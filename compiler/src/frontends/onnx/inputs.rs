@@ -66,17 +66,17 @@ const BEFORE: &[(i64, usize, &str)] = &[
 const MICROSOFT: &[(usize, &str)] = &[
     (1, "Gelu QuickGelu"),
     (2, "BiasGelu FastGelu FusedMatMul"),
-    (3, "FusedGemm"),
+    (3, "DequantizeLinear FusedGemm QuantizeLinear"),
     (4, "FusedConv RotaryEmbedding SkipSimplifiedLayerNormalization"),
     (
         5,
-        "DynamicQuantizeMatMul QLinearGlobalAveragePool QLinearLeakyRelu QLinearSigmoid \
-         SkipLayerNormalization",
+        "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu QLinearSigmoid \
+         QLinearSoftmax SkipLayerNormalization",
     ),
     (6, "MatMulNBits"),
     (7, "Attention MatMulIntegerToFloat"),
     (8, "QLinearAdd QLinearMul"),
-    (9, "EmbedLayerNormalization QAttention QGemm"),
+    (9, "EmbedLayerNormalization QAttention QGemm QLinearWhere"),
     (10, "MultiHeadAttention"),
     (12, "DynamicQuantizeLSTM"),
     (17, "GroupQueryAttention"),

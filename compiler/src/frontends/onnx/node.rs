@@ -31,6 +31,18 @@ pub(crate) struct NodeView<'m> {
 }
 
 impl<'m> NodeView<'m> {
+    /// The same node as an operator of another version that reads this tensor alone.
+    pub(super) fn over(&self, tensor: TensorId, version: i64) -> NodeView<'m> {
+        NodeView {
+            version,
+            inputs: vec![Some(tensor)],
+            used: self.used.clone(),
+            location: self.location.clone(),
+            attributes: self.attributes.clone(),
+            constants: self.constants.clone(),
+        }
+    }
+
     /// An input that must be there.
     pub(crate) fn input(&self, index: usize) -> Result<TensorId> {
         self.optional(index).ok_or_else(|| self.invalid(format!("input {index} is missing")))

@@ -5,7 +5,7 @@ use halite_ops::{
     DType, Values,
     expression::{Function, Operand, Scalar},
 };
-use halite_sizes::Size;
+use halite_sizes::{Float, FloatFunction, Size};
 
 use super::{Import, NodeView, Result};
 use crate::{
@@ -96,6 +96,9 @@ fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Resul
         true => None,
         false => all.iter().map(|id| b.size_values(*id)?.first().copied()).collect(),
     };
+    if let Some(count) = count_of_floats(b, scalars) {
+        return b.range_along(scalars, count);
+    }
     let Some(&[start, limit, delta]) = known.as_deref() else { return b.range_of(scalars) };
     if !delta.is_constant() || delta == 0 {
         if [start, limit, delta].iter().any(|number| number.is_data()) {
@@ -117,6 +120,27 @@ fn open_range(b: &mut Builder, node: &NodeView<'_>, all: [TensorId; 3]) -> Resul
         true => Ok(places),
         false => b.binary(Function::Add, places, scalars[0]),
     }
+}
+
+/// The number of elements of a range of floats that are computed of sizes, as `torch.arange(length, dtype=torch.float32)` is written: then
+/// nobody has to wait for it.
+fn count_of_floats(b: &Builder, scalars: [TensorId; 3]) -> Option<Size> {
+    if b.element(scalars[0]) != DType::F32.into() {
+        return None;
+    }
+    let mut floats = Vec::new();
+    for scalar in scalars {
+        floats.push(b.floats_known(scalar)?.first()?.clone());
+    }
+    let [start, limit, delta] = <[Float; 3]>::try_from(floats).ok()?;
+    let length = Float::call(FloatFunction::Sub, vec![limit, start])?;
+    // What is divided by 1 stays exact.
+    let times = match delta == Float::number(1.0) {
+        true => length,
+        false => Float::call(FloatFunction::Div, vec![length, delta])?,
+    };
+    let whole = Float::call(FloatFunction::Ceil, vec![times])?;
+    whole.truncated().map(|count| count.max(0))
 }
 
 fn count(node: &NodeView<'_>, length: f64, delta: f64) -> Result<u64> {

@@ -11,7 +11,9 @@ use halite_ops::{
 use super::{
     Import, NodeView, Result,
     linear::scaled,
+    pool,
     quantize::{dynamic_bytes, of_rows},
+    softmax,
 };
 use crate::{
     build::{Builder, Range},
@@ -24,11 +26,14 @@ pub(super) const MICROSOFT: &[(&str, Import)] = &[
     ("MatMulNBits", matmul_of_bits),
     ("QGemm", gemm),
     ("QLinearAdd", |b, node| binary(b, node, Function::Add)),
+    ("QLinearAveragePool", average_pool),
     ("QLinearConcat", concat),
     ("QLinearGlobalAveragePool", global_average_pool),
     ("QLinearLeakyRelu", leaky_relu),
     ("QLinearMul", |b, node| binary(b, node, Function::Mul)),
     ("QLinearSigmoid", |b, node| unary(b, node, |b, x| b.unary(Function::Sigmoid, x))),
+    ("QLinearSoftmax", softmax),
+    ("QLinearWhere", choice),
 ];
 
 /// A quantized tensor in inputs from `first` on: itself, its scale, its zero point.
@@ -83,6 +88,25 @@ fn global_average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<Tenso
         let axes: Vec<usize> = if last { (1..rank.max(2) - 1).collect() } else { (2..rank).collect() };
         b.reduce(ReduceKind::Mean, x, &axes, true)
     })
+}
+
+fn average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    if node.flag("channels_last", false)? {
+        return Err(node.unsupported("pools of images with channels last"));
+    }
+    unary(b, node, |b, x| Ok(pool::average_pool(b, &node.over(x, node.version))?[0]))
+}
+
+/// An attribute has the version of ONNX's operator that it means.
+fn softmax(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let version = node.int("opset", 13)?;
+    unary(b, node, |b, x| Ok(softmax::softmax(b, &node.over(x, version), false)?[0]))
+}
+
+fn choice(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let parts = [floats(b, node, 1)?, floats(b, node, 4)?];
+    let made = b.select(node.input(0)?, parts[0], parts[1])?;
+    Ok(vec![bytes(b, node, made, 7, node.input(1)?)?])
 }
 
 fn concat(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -79,6 +79,7 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
     microsoft_attention::MICROSOFT,
     microsoft_group::MICROSOFT,
     microsoft_quantized::MICROSOFT,
+    quantize::MICROSOFT,
     recurrent::MICROSOFT,
 ];
 

@@ -44,7 +44,7 @@ fn kernel(node: &NodeView<'_>, rank: usize) -> Result<Vec<u64>> {
     sizes(node, "kernel_shape", rank, 1)
 }
 
-fn average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, input) = spatial(b, node)?;
     let kernel = kernel(node, input.len())?;
     let sliding = window(node, &input, &kernel)?;

@@ -21,6 +21,10 @@ pub(super) const OPS: &[(&str, Import)] = &[
     ("QuantizeLinear", quantize),
 ];
 
+/// The same of `com.microsoft`, which had codes of 4 and 16 bits before ONNX.
+pub(super) const MICROSOFT: &[(&str, Import)] =
+    &[("DequantizeLinear", dequantize), ("QuantizeLinear", quantize)];
+
 /// Scale and zero point of a tensor, broadcast to it.
 fn parameters(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<(TensorId, Option<TensorId>)> {
     let dims = b.sizes(x).to_vec();

@@ -31,7 +31,7 @@ fn along(b: &mut Builder, node: &NodeView<'_>) -> Result<(TensorId, usize)> {
     Ok((b.reshape_to(x, &flat)?, 1))
 }
 
-fn softmax(b: &mut Builder, node: &NodeView<'_>, log: bool) -> Result<Vec<TensorId>> {
+pub(super) fn softmax(b: &mut Builder, node: &NodeView<'_>, log: bool) -> Result<Vec<TensorId>> {
     let dims = b.sizes(node.input(0)?).to_vec();
     let (x, axis) = along(b, node)?;
     let made = b.softmax(x, axis, log)?;

@@ -15,6 +15,7 @@ pub mod import;
 pub mod object;
 pub mod parameters;
 pub mod query;
+pub mod room;
 mod status;
 
 pub use element::{ElementKind, ElementType, Encoding};

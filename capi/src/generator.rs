@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use halite::{CacheType, Generator, GeneratorOptions, Message};
+use halite::{CacheType, ChooseOn, Generator, GeneratorOptions, Message};
 
 use crate::{
     blob::halite_blob,
@@ -30,6 +30,17 @@ pub const HALITE_CACHE_Q8_0: halite_cache_type = 1;
 /// Blocks of 32 elements: 4 bits for each, and a scale.
 pub const HALITE_CACHE_Q4_0: halite_cache_type = 2;
 
+/// Where a sequence that writes chooses its tokens: one of `HALITE_CHOOSE_ON_…`.
+pub type halite_choose_on = u32;
+
+/// On the device, if it is a GPU; otherwise on the host.
+pub const HALITE_CHOOSE_ON_AUTO: halite_choose_on = 0;
+/// On the host.
+pub const HALITE_CHOOSE_ON_HOST: halite_choose_on = 1;
+/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty. The host
+/// does the rest.
+pub const HALITE_CHOOSE_ON_DEVICE: halite_choose_on = 2;
+
 /// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -46,6 +57,8 @@ pub struct halite_generator_options {
     pub scoring: bool,
     /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
     pub tokenizer: *const c_char,
+    /// Where tokens are chosen by `halite_sequence_generate`.
+    pub choose_on: halite_choose_on,
 }
 
 // SAFETY: the size comes first; zeros are the defaults.
@@ -75,6 +88,18 @@ fn cache_type(number: halite_cache_type) -> Result<CacheType> {
     }
 }
 
+fn place(number: halite_choose_on) -> Result<ChooseOn> {
+    match number {
+        HALITE_CHOOSE_ON_AUTO => Ok(ChooseOn::Auto),
+        HALITE_CHOOSE_ON_HOST => Ok(ChooseOn::Host),
+        HALITE_CHOOSE_ON_DEVICE => Ok(ChooseOn::Device),
+        other => Err(Failure::invalid(format!(
+            "there is no place {other} where tokens are chosen; there are HALITE_CHOOSE_ON_AUTO, HALITE_CHOOSE_ON_HOST, \
+             HALITE_CHOOSE_ON_DEVICE"
+        ))),
+    }
+}
+
 /// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -90,6 +115,7 @@ pub unsafe extern "C" fn halite_session_builder_generator(
         let stated = raw::structure(wanted)?;
         let (keys, values) = (cache_type(stated.keys)?, cache_type(stated.values)?);
         let mut wanted = GeneratorOptions::new().cache_types(keys, values).scoring(stated.scoring);
+        wanted = wanted.choose_on(place(stated.choose_on)?);
         if stated.context > 0 {
             wanted = wanted.context(stated.context);
         }

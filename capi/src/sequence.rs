@@ -74,9 +74,11 @@ pub struct halite_generation {
     pub min_p: f32,
     /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 0 and 1 for nothing.
     pub repeat_penalty: f32,
+    /// Whether the model writes on behind the token that ends a text, which is a token like others then.
+    pub ignore_end: bool,
 }
 
-// SAFETY: the size comes first; zeros are no limit, no texts, nobody, and the most likely token.
+// SAFETY: the size comes first; zeros are no limit, no texts, nobody, the most likely token, and an end where the text ends.
 unsafe impl Grows for halite_generation {
     const NAME: &'static str = "halite_generation";
     const FIRST: usize = std::mem::offset_of!(halite_generation, repeat_penalty) + 1;
@@ -230,6 +232,7 @@ fn write(
     let mut stops = StopTexts::new(texts.iter().copied());
     let mut by_text = false;
     let most = if stated.most > 0 { stated.most } else { usize::MAX };
+    sequence.ignore_end(stated.ignore_end);
     let mut sampler = Sampler::new(stated.sampling());
     let why = sequence.generate(&mut sampler, most, &bounds.options, |piece| {
         let (text, ended) = stops.push(&piece.text);

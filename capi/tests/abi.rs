@@ -52,11 +52,12 @@ layouts! {
     halite_value_info {
         struct_size, name, text, dimensions, rank, has_rank, is_optional, kind, element_type
     }
-    halite_generator_options { struct_size, context, keys, values, scoring, tokenizer }
+    halite_generator_options { struct_size, context, keys, values, scoring, tokenizer, choose_on }
     halite_message { role, content }
     halite_piece { struct_size, text, text_size, token }
     halite_generation {
-        struct_size, most, stops, stop_count, told, context, seed, top_k, repeat_last, temperature, top_p, min_p, repeat_penalty
+        struct_size, most, stops, stop_count, told, context, seed, top_k, repeat_last, temperature, top_p, min_p, repeat_penalty,
+        ignore_end
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use common::*;
 use halite_c::{
     builder::*, device::*, embedder::*, failure::*, generator::*, options::*, sequence::*, session::*,
-    tokens::*,
+    tensor::*, tokens::*,
 };
 
 /// A builder of a model that lies in the repository.
@@ -113,6 +113,17 @@ fn written(
     enough: usize,
     stops: &[&CStr],
 ) -> Result<(halite_stop, Reader), Told> {
+    written_so(sequence, most, enough, stops, |_| {})
+}
+
+/// The same with what `how` says.
+fn written_so(
+    sequence: *mut halite_sequence,
+    most: usize,
+    enough: usize,
+    stops: &[&CStr],
+    how: impl FnOnce(&mut halite_generation),
+) -> Result<(halite_stop, Reader), Told> {
     let mut reader = Reader { text: String::new(), tokens: Vec::new(), most: enough };
     let stops: Vec<_> = stops.iter().map(|stop| stop.as_ptr()).collect();
     // SAFETY: the structure states its size, all it points to lives until the call returns.
@@ -123,6 +134,7 @@ fn written(
         (generation.stops, generation.stop_count) = (stops.as_ptr(), stops.len());
         generation.told = Some(read_piece);
         generation.context = (&raw mut reader).cast();
+        how(&mut generation);
         let mut stop = 0;
         outcome(halite_sequence_generate(sequence, &generation, ptr::null(), &mut stop))?;
         Ok((stop, reader))
@@ -357,7 +369,69 @@ fn models_of_other_kinds_and_unknown_numbers_are_refused() {
         let told =
             made(|out| halite_session_builder_generator(other, &wanted, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("no type 9 of caches"), "{}", told.text);
+        (wanted.keys, wanted.choose_on) = (HALITE_CACHE_F16, 3);
+        let told =
+            made(|out| halite_session_builder_generator(other, &wanted, ptr::null(), out)).unwrap_err();
+        assert!(told.text.contains("no place 3 where tokens are chosen"), "{}", told.text);
         halite_session_builder_free(other);
+        halite_device_free(device);
+    }
+}
+
+#[test]
+fn tokens_are_chosen_where_the_program_says() {
+    let Some(device) = device() else { return };
+    let (prompt, greedy, _) = told("llama");
+    // SAFETY: handles are ours, the structure states its size.
+    unsafe {
+        for place in [HALITE_CHOOSE_ON_HOST, HALITE_CHOOSE_ON_DEVICE] {
+            let builder = builder(device, "llama");
+            let mut wanted: halite_generator_options = std::mem::zeroed();
+            (wanted.struct_size, wanted.context) = (size_of::<halite_generator_options>(), 64);
+            wanted.choose_on = place;
+            let generator =
+                made(|out| halite_session_builder_generator(builder, &wanted, ptr::null(), out)).unwrap();
+            let sequence = sequence_of(generator, &prompt);
+            let (stop, some) = written(sequence, 9, 3, &[]).unwrap();
+            assert_eq!((stop, &some.tokens[..]), (HALITE_STOP_CALLER, &greedy[..3]));
+            // What a device chose by stays there.
+            let mut logits = ptr::null_mut();
+            outcome(halite_sequence_logits(sequence, &mut logits)).unwrap();
+            assert_eq!(logits.is_null(), place == HALITE_CHOOSE_ON_DEVICE);
+            halite_tensor_free(logits);
+            halite_sequence_free(sequence);
+            halite_generator_free(generator);
+            halite_session_builder_free(builder);
+        }
+        halite_device_free(device);
+    }
+}
+
+#[test]
+fn texts_go_on_behind_their_end_where_the_program_says() {
+    let Some(device) = device() else { return };
+    let generator = generator(device, "llama", false);
+    let sequence = sequence_of(generator, &[3]);
+    let write = |seed: u64, ignore_end: bool| {
+        // SAFETY: the sequence is ours.
+        unsafe { halite_sequence_truncate(sequence, 1) };
+        let how = |generation: &mut halite_generation| {
+            (generation.seed, generation.temperature, generation.ignore_end) = (seed, 3.0, ignore_end);
+        };
+        written_so(sequence, 40, usize::MAX, &[], how).unwrap()
+    };
+    let (seed, short) = (0..50)
+        .find_map(|seed| Some((seed, write(seed, false))).filter(|(_, (stop, _))| *stop == HALITE_STOP_END))
+        .expect("one of fifty texts ends");
+    let (stop, long) = write(seed, true);
+    assert_eq!((stop, long.tokens.len()), (HALITE_STOP_LENGTH, 40));
+    let (same, rest) = long.tokens.split_at(short.1.tokens.len());
+    assert_eq!(same, short.1.tokens);
+    // SAFETY: handles are ours.
+    unsafe {
+        assert!(halite_generator_is_end(generator, rest[0]));
+        halite_sequence_free(sequence);
+        halite_generator_free(generator);
         halite_device_free(device);
     }
 }

@@ -65,10 +65,7 @@ pub fn read_all<B: Buffer + ?Sized>(buffer: &B, length: u64) -> Result<Bytes> {
 fn room(length: u64) -> Result<Vec<u8>> {
     let none = || status!(ResourceExhausted, "{length} bytes do not fit in host memory");
     let size = usize::try_from(length).map_err(|_| none())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(size).map_err(|_| none())?;
-    bytes.resize(size, 0);
-    Ok(bytes)
+    halite_abi::room::zeros(size).map_err(|_| none())
 }
 
 /// A whole allocation on one device. Sub-ranges are [`BufferSpan`]s.

@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use halite::{CacheType, GeneratorOptions, Message};
+use halite::{CacheType, ChooseOn, GeneratorOptions, Message};
 use jni::{
     EnvUnowned,
     objects::{JByteArray, JByteBuffer, JClass, JIntArray, JObject, JObjectArray, JString},
@@ -17,7 +17,7 @@ use crate::{
     held::{self, Held, hold},
 };
 
-/// Builds a language model that writes. A context of zero is the library's own choice.
+/// Builds a language model that writes. A context of zero is the library's own choice; a tokenizer of null is looked for beside the model.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_halite_Native_generator<'local>(
     env: EnvUnowned<'local>,
@@ -32,6 +32,8 @@ pub extern "system" fn Java_org_halite_Native_generator<'local>(
     keys: JString<'local>,
     values: JString<'local>,
     scoring: jboolean,
+    tokenizer: JString<'local>,
+    choose_on: JString<'local>,
     timeout: jlong,
     token: jlong,
     listener: JObject<'local>,
@@ -41,6 +43,10 @@ pub extern "system" fn Java_org_halite_Native_generator<'local>(
         let keys = CacheType::from_str(&convert::text(env, &keys)?)?;
         let values = CacheType::from_str(&convert::text(env, &values)?)?;
         let mut wanted = GeneratorOptions::new().cache_types(keys, values).scoring(scoring);
+        wanted = wanted.choose_on(ChooseOn::from_str(&convert::text(env, &choose_on)?)?);
+        if !tokenizer.is_null() {
+            wanted = wanted.tokenizer(convert::text(env, &tokenizer)?);
+        }
         if context != 0 {
             let context = usize::try_from(context);
             wanted = wanted.context(context.map_err(|_| Failure::invalid("a context is not negative"))?);

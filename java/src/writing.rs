@@ -7,7 +7,7 @@ use jni::{
     Env, EnvUnowned, jni_sig, jni_str,
     objects::{JClass, JObject, JObjectArray, JString, JThrowable, JValue},
     refs::Global,
-    sys::{jfloat, jint, jlong},
+    sys::{jboolean, jfloat, jint, jlong},
     vm::JavaVM,
 };
 
@@ -32,6 +32,7 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
     penalty_last: jint,
     seed: jlong,
     most: jlong,
+    ignore_end: jboolean,
     stops: JObjectArray<'local, JString<'local>>,
     texts: JObject<'local>,
     timeout: jlong,
@@ -55,7 +56,7 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
         let stops = StopTexts::new(convert::texts(env, &stops)?);
         let (sequence, mut reader) = (held::sequence(sequence)?, Reader::new(env, &texts)?);
         let outcome = calls::bounded(env, timeout, token, &listener, |options| {
-            write(&mut sequence.lock(), sampling, most, stops, options, &mut reader)
+            write(&mut sequence.lock(), sampling, (most, ignore_end), stops, options, &mut reader)
         });
         if let Some(thrown) = reader.thrown {
             let error = match env.throw(&*thrown) {
@@ -86,11 +87,12 @@ fn stop_name(stop: Stop, by_text: bool) -> Result<&'static str> {
 fn write(
     sequence: &mut Sequence,
     sampling: Sampling,
-    most: usize,
+    (most, ignore_end): (usize, bool),
     mut stops: StopTexts,
     options: &RunOptions,
     reader: &mut Reader,
 ) -> halite::Result<(Stop, bool)> {
+    sequence.ignore_end(ignore_end);
     let mut by_text = false;
     let why = sequence.generate(&mut Sampler::new(sampling), most, options, |piece| {
         let (text, ended) = stops.push(&piece.text);

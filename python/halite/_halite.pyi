@@ -188,6 +188,7 @@ class Generator:
         cache_types: str | tuple[str, str] | None = None,
         scoring: bool = False,
         tokenizer: _Path | None = None,
+        choose_on: Literal["auto", "host", "device"] = "auto",
         device: _DeviceChoice | _List[_DeviceChoice] | None = None,
         options: Mapping[str, str] | None = None,
         plugins: bool = False,
@@ -212,6 +213,7 @@ class Generator:
         repeat_penalty: float | None = None,
         repeat_last: int | None = None,
         seed: int | None = None,
+        ignore_end: bool = False,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...
@@ -295,6 +297,7 @@ class Sequence:
         repeat_penalty: float | None = None,
         repeat_last: int | None = None,
         seed: int | None = None,
+        ignore_end: bool = False,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, str::FromStr};
 
-use halite::{CacheType, GeneratorOptions};
+use halite::{CacheType, ChooseOn, GeneratorOptions};
 use pyo3::{prelude::*, types::PyString};
 
 use crate::{
@@ -42,8 +42,8 @@ impl Generator {
     /// Reads the model, opens a device, compiles for it, and loads the weights.
     #[new]
     #[pyo3(signature = (
-        model, *, context=None, cache_types=None, scoring=false, tokenizer=None, device=None, options=None, plugins=false,
-        precision=None, cache=None, load=None, tuning=None, timeout=None, cancel=None, progress=None
+        model, *, context=None, cache_types=None, scoring=false, tokenizer=None, choose_on="auto", device=None, options=None,
+        plugins=false, precision=None, cache=None, load=None, tuning=None, timeout=None, cancel=None, progress=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn new(
@@ -53,6 +53,7 @@ impl Generator {
         cache_types: Option<&Bound<'_, PyAny>>,
         scoring: bool,
         tokenizer: Option<PathBuf>,
+        choose_on: &str,
         device: Option<&Bound<'_, PyAny>>,
         options: Option<BTreeMap<String, String>>,
         plugins: bool,
@@ -65,6 +66,7 @@ impl Generator {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Generator> {
         let mut wanted = GeneratorOptions::new().scoring(scoring);
+        wanted = wanted.choose_on(ChooseOn::from_str(choose_on).or_raise(py)?);
         if let Some(context) = context {
             wanted = wanted.context(context);
         }
@@ -87,7 +89,7 @@ impl Generator {
     /// Writes on behind a prompt (a text, messages, or tokens) in a sequence of its own: an iterator of texts.
     #[pyo3(signature = (
         prompt, *, max_tokens=256, stop=None, temperature=None, top_k=None, top_p=None, min_p=None, repeat_penalty=None,
-        repeat_last=None, seed=None, timeout=None, cancel=None
+        repeat_last=None, seed=None, ignore_end=false, timeout=None, cancel=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn generate(
@@ -103,17 +105,19 @@ impl Generator {
         repeat_penalty: Option<f32>,
         repeat_last: Option<usize>,
         seed: Option<u64>,
+        ignore_end: bool,
         timeout: Option<f64>,
         cancel: Option<&CancelToken>,
     ) -> PyResult<Stream> {
-        let wanted = Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed };
+        let wanted =
+            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end };
         let tokens = prompt::tokens(&own.get().0, prompt)?;
         let sequence = Generator::sequence(own, py)?;
         let bounds = Bounds::new(py, timeout, cancel, None)?;
         sequence.tokens.begin(py, tokens, &bounds)?;
         let tokens = sequence.tokens.clone();
         let sequence = Py::new(py, sequence)?.into_any();
-        Stream::new(py, (tokens, sequence), wanted.sampling(), max_tokens, stop, bounds)
+        Stream::new(py, (tokens, sequence), &wanted, max_tokens, stop, bounds)
     }
 
     /// A sequence without tokens.

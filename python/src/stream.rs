@@ -1,8 +1,8 @@
 //! `halite.Stream`: what a language model writes, text by text.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
-use halite::{RunOptions, Sampler, Sampling, Sequence as Inner, StopTexts, TextDecoder};
+use halite::{RunOptions, Sampler, Sampling, Sequence as Inner, Stop, StopTexts, TextDecoder};
 use parking_lot::Mutex;
 use pyo3::{prelude::*, types::PyString};
 
@@ -14,8 +14,10 @@ use crate::{
 
 /// Why nothing more comes where no logit is a number.
 const DAMAGED: &str = "damaged";
+/// The library has another reason, which this module has no name for.
+const UNKNOWN: &str = "unknown";
 
-/// How tokens are chosen, as far as the program says so.
+/// How tokens are chosen, as far as the program says so, and whether texts go on behind their end.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub temperature: Option<f32>,
@@ -25,11 +27,12 @@ pub struct Wanted {
     pub repeat_penalty: Option<f32>,
     pub repeat_last: Option<usize>,
     pub seed: Option<u64>,
+    pub ignore_end: bool,
 }
 
 impl Wanted {
     /// With the library's own choices for the rest.
-    pub fn sampling(self) -> Sampling {
+    fn sampling(&self) -> Sampling {
         let own = Sampling::default();
         Sampling {
             temperature: self.temperature.unwrap_or(own.temperature),
@@ -54,6 +57,8 @@ struct Writing {
     chosen: Option<u32>,
     tokens: Vec<u32>,
     text: String,
+    /// Whether the token that ends a text is one like others.
+    ignores_end: bool,
     /// Why nothing more comes.
     stop: Option<&'static str>,
 }
@@ -72,14 +77,7 @@ impl Writing {
                     }
                     text
                 }
-                Err(why) => {
-                    self.stop = Some(why);
-                    let (mut text, ended) = self.stops.push(&self.decoder.finish());
-                    if !ended {
-                        text.push_str(&self.stops.finish());
-                    }
-                    text
-                }
+                Err(why) => self.end(why),
             };
             if !text.is_empty() {
                 self.text.push_str(&text);
@@ -87,6 +85,56 @@ impl Writing {
             }
         }
         Ok(None)
+    }
+
+    /// Writes to the end. Unlike [`Self::next`], which leaves every choice to the host, this has the device choose where the generator
+    /// says so: nobody waits for a text before the next one is computed.
+    fn rest(&mut self, sequence: &mut Inner, options: &RunOptions) -> halite::Result<()> {
+        if self.stop.is_some() {
+            return Ok(());
+        }
+        self.add(sequence, options)?;
+        sequence.ignore_end(self.ignores_end);
+        let (generator, before, written) =
+            (sequence.generator().clone(), sequence.tokens().len(), self.tokens.len());
+        let mut by_text = false;
+        let Writing { sampler, decoder, stops, left, tokens, text, .. } = self;
+        let why = sequence.generate(sampler, *left, options, |piece| {
+            *left -= 1;
+            tokens.push(piece.token);
+            let (part, ended) = stops.push(&decoder.push(&generator.bytes(piece.token)));
+            text.push_str(&part);
+            by_text = ended;
+            if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if sequence.tokens().len() - before < self.tokens.len() - written {
+            // The call that was to take it failed: the next one tries again.
+            self.chosen = self.tokens.last().copied();
+        }
+        let why = match why? {
+            Stop::End => "end",
+            Stop::Length => "length",
+            Stop::Context => "context",
+            Stop::Caller => "text",
+            _ => UNKNOWN,
+        };
+        if by_text {
+            self.stop = Some(why);
+        } else {
+            let last = self.end(why);
+            self.text.push_str(&last);
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes; what was held back.
+    fn end(&mut self, why: &'static str) -> String {
+        self.stop = Some(why);
+        let (mut text, ended) = self.stops.push(&self.decoder.finish());
+        if !ended {
+            text.push_str(&self.stops.finish());
+        }
+        text
     }
 
     /// The token that was chosen goes into the sequence.
@@ -111,7 +159,7 @@ impl Writing {
         let Some(token) = sequence.choose(&mut self.sampler, options)? else {
             return Ok(Err(DAMAGED));
         };
-        if sequence.generator().is_end(token) {
+        if !self.ignores_end && sequence.generator().is_end(token) {
             return Ok(Err("end"));
         }
         if sequence.tokens().len() >= sequence.generator().context() {
@@ -140,7 +188,7 @@ impl Stream {
     pub fn new(
         py: Python<'_>,
         (tokens, sequence): (Tokens, Py<PyAny>),
-        sampling: Sampling,
+        wanted: &Wanted,
         most: usize,
         stop: Option<&Bound<'_, PyAny>>,
         bounds: Bounds,
@@ -156,13 +204,14 @@ impl Stream {
             return Err(invalid(py, "a text that ends an answer is not empty"));
         }
         let writing = Writing {
-            sampler: Sampler::new(sampling),
+            sampler: Sampler::new(wanted.sampling()),
             decoder: TextDecoder::default(),
             stops: StopTexts::new(stops),
             left: most,
             chosen: None,
             tokens: Vec::new(),
             text: String::new(),
+            ignores_end: wanted.ignore_end,
             stop: None,
         };
         Ok(Stream { tokens, sequence, writing: Arc::new(Mutex::new(writing)), bounds })
@@ -202,10 +251,11 @@ impl Stream {
         self.with_writing(py, Writing::next)
     }
 
-    /// Writes to the end, and gives all text, also what was iterated over before.
+    /// Writes to the end, and gives all text, also what was iterated over before. Where the generator has the device choose tokens
+    /// (`choose_on`), this does so; who iterates has the host choose each when it is asked for.
     fn read(&self, py: Python<'_>) -> PyResult<String> {
         self.with_writing(py, |writing, tokens, options| {
-            while writing.next(tokens, options)?.is_some() {}
+            writing.rest(tokens, options)?;
             Ok(writing.text.clone())
         })
     }

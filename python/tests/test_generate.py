@@ -199,6 +199,45 @@ def test_models_of_other_kinds_are_refused(device, digits):
         halite.Embedder(FILES / "llama.gguf", device=device, cache=False)
 
 
+def test_tokens_are_chosen_where_the_program_says(device, told):
+    for place in ["host", "device"]:
+        model = FILES / "llama.gguf"
+        generator = halite.Generator(model, context=64, choose_on=place, device=device, cache=False)
+        stream = generator.generate(told["prompt"], max_tokens=9, temperature=0)
+        # One that was chosen for the iterator, the others for who reads to the end.
+        first = next(stream)
+        assert stream.read().startswith(first) and stream.stop == "length"
+        assert stream.tokens == told["greedy"][:9]
+        whole = generator.generate(told["prompt"], max_tokens=9, temperature=0).read()
+        assert whole == stream.text
+        cut = generator.generate(told["prompt"], max_tokens=12, temperature=0, stop=whole[len(whole) // 2 :])
+        assert cut.read() == whole[: len(whole) // 2] and cut.stop == "text"
+        # What a device chose by stays there.
+        assert (len(cut.sequence.logits) == 0) == (place == "device")
+        assert cut.sequence.tokens == told["prompt"] + cut.tokens
+    with pytest.raises(halite.Error, match="auto, host, device"):
+        halite.Generator(FILES / "llama.gguf", choose_on="gpu", device=device)
+
+
+def test_texts_go_on_behind_their_end_where_the_program_says(llama):
+    def write(seed, **how):
+        stream = llama.generate([3], max_tokens=40, temperature=3, top_k=0, top_p=1, min_p=0, seed=seed, **how)
+        stream.read()
+        return stream
+
+    short = next(stream for stream in map(write, range(50)) if stream.stop == "end")
+    seed = next(seed for seed in range(50) if write(seed).stop == "end")
+    long = write(seed, ignore_end=True)
+    assert long.stop == "length" and len(long.tokens) == 40
+    assert long.tokens[: len(short.tokens)] == short.tokens and llama.is_end(long.tokens[len(short.tokens)])
+    sequence = llama.sequence()
+    sequence.prompt([3])
+    how = dict(max_tokens=40, temperature=3, top_k=0, top_p=1, min_p=0, seed=seed)
+    lazy = sequence.generate(ignore_end=True, **how)
+    list(lazy)
+    assert lazy.tokens == long.tokens
+
+
 def test_decoders_in_other_formats_write_with_a_tokenizer_from_a_file(device):
     decoder = REPOSITORY / "conformance/tests/data/state/decoder.onnx"
     generator = halite.Generator(decoder, tokenizer=FILES / "llama.gguf", context=64, device=device, cache=False)

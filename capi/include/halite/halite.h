@@ -68,7 +68,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 3
+#define HALITE_C_ABI_MINOR 4
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -418,6 +418,9 @@ typedef uint32_t halite_precision;
 /// How caches hold keys or values: one of `HALITE_CACHE_…`.
 typedef uint32_t halite_cache_type;
 
+/// Where a sequence that writes chooses its tokens: one of `HALITE_CHOOSE_ON_…`.
+typedef uint32_t halite_choose_on;
+
 /// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
 typedef struct {
     /// `sizeof(halite_generator_options)`.
@@ -432,6 +435,8 @@ typedef struct {
     bool scoring;
     /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
     const char *tokenizer;
+    /// Where tokens are chosen by `halite_sequence_generate`.
+    halite_choose_on choose_on;
 } halite_generator_options;
 
 /// A message of a conversation.
@@ -489,6 +494,8 @@ typedef struct {
     float min_p;
     /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 0 and 1 for nothing.
     float repeat_penalty;
+    /// Whether the model writes on behind the token that ends a text, which is a token like others then.
+    bool ignore_end;
 } halite_generation;
 
 /// Why a model writes no further: one of `HALITE_STOP_…`.
@@ -667,6 +674,16 @@ typedef uint32_t halite_stop;
 
 /// Blocks of 32 elements: 4 bits for each, and a scale.
 #define HALITE_CACHE_Q4_0 2
+
+/// On the device, if it is a GPU; otherwise on the host.
+#define HALITE_CHOOSE_ON_AUTO 0
+
+/// On the host.
+#define HALITE_CHOOSE_ON_HOST 1
+
+/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty. The host
+/// does the rest.
+#define HALITE_CHOOSE_ON_DEVICE 2
 
 /// It ended what it says.
 #define HALITE_STOP_END 1

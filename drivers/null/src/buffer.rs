@@ -148,12 +148,8 @@ impl NullBuffer {
 
     fn zeros(&self) -> Result<Vec<u8>> {
         let length = usize::try_from(self.byte_length).unwrap_or(usize::MAX);
-        let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(length)
-            .map_err(|e| status!(ResourceExhausted, "host memory for a buffer of {length} bytes: {e}"))?;
-        bytes.resize(length, 0);
-        Ok(bytes)
+        halite_abi::room::zeros(length)
+            .map_err(|e| status!(ResourceExhausted, "host memory for a buffer of {length} bytes: {e}"))
     }
 
     fn range(&self, offset: u64, length: u64) -> Result<std::ops::Range<usize>> {

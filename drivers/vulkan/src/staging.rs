@@ -314,11 +314,8 @@ impl Stall {
 /// Makes a buffer this long. RESOURCE_EXHAUSTED when the host has no memory for it.
 fn make_room(buffer: &mut Vec<u8>, length: u64) -> Result<()> {
     let length = length as usize;
-    buffer
-        .try_reserve_exact(length.saturating_sub(buffer.len()))
-        .map_err(|_| status!(ResourceExhausted, "the host has no memory for a transfer of {length} bytes"))?;
-    buffer.resize(length, 0);
-    Ok(())
+    halite_abi::room::make_room(buffer, length)
+        .map_err(|_| status!(ResourceExhausted, "the host has no memory for a transfer of {length} bytes"))
 }
 
 /// Reads a range of a file into mapped memory: one copy where the file is in memory already.

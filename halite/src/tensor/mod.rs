@@ -163,12 +163,10 @@ impl Tensor {
     pub fn zeros(element_type: ElementType, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into().0;
         let length = byte_length(element_type, &shape)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| {
+        let bytes = halite_abi::room::zeros(length).map_err(|_| {
             let what = describe(element_type, &shape);
             Error::new(ErrorKind::OutOfMemory, format!("no memory for a tensor {what} of {length} bytes"))
         })?;
-        bytes.resize(length, 0);
         Ok(Tensor::host(element_type, shape, bytes.into()))
     }
 

@@ -121,12 +121,9 @@ impl Mirror {
 
     fn room(&self) -> Result<Vec<u8>> {
         let length = usize::try_from(self.end - self.start).unwrap_or(usize::MAX);
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|e| {
+        halite_abi::room::zeros(length).map_err(|e| {
             status!(ResourceExhausted, "host memory for {length} bytes on their way between devices: {e}")
-        })?;
-        bytes.resize(length, 0);
-        Ok(bytes)
+        })
     }
 
     fn fill(&self) -> Result<()> {

@@ -14,7 +14,7 @@ mod print;
 mod text;
 
 use halite_abi::ElementType;
-use halite_abi::{Result, status};
+use halite_abi::{Result, Status, status};
 
 pub use compare::{Mismatch, Tolerance, compare};
 pub use element::element_to_f64;
@@ -55,8 +55,7 @@ impl HostTensor {
     pub fn zeros(element_type: ElementType, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         let length = byte_length(element_type, &shape)?;
-        let mut data = reserve(length)?;
-        data.resize(length, 0);
+        let data = halite_abi::room::zeros(length).map_err(|_| no_memory(length))?;
         Ok(HostTensor { element_type, shape, data })
     }
 
@@ -106,9 +105,12 @@ fn byte_length(element_type: ElementType, shape: &[u64]) -> Result<usize> {
 /// An empty vector with room for `length` bytes.
 fn reserve(length: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
-    data.try_reserve_exact(length)
-        .map_err(|_| status!(ResourceExhausted, "no host memory for a tensor of {length} bytes"))?;
+    data.try_reserve_exact(length).map_err(|_| no_memory(length))?;
     Ok(data)
+}
+
+fn no_memory(length: usize) -> Status {
+    status!(ResourceExhausted, "no host memory for a tensor of {length} bytes")
 }
 
 #[cfg(test)]

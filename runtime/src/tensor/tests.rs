@@ -146,7 +146,7 @@ fn files() {
             HostValue::Buffer(t) => format!("&{}", t.display(9)),
             other => format!("{other:?}"),
         });
-        Ok::<_, halite_abi::Status>(shown.collect::<Vec<_>>().join("; "))
+        Ok::<_, Status>(shown.collect::<Vec<_>>().join("; "))
     };
     let all = [format!("*{path}")];
     assert_eq!(texts(&all, &[Reference; 2]).unwrap(), "2xi1=01 01; si32=7");

@@ -208,11 +208,8 @@ impl Buffer {
 const OVERHEAD: u64 = 128;
 
 fn zeros(len: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
     let size = usize::try_from(len).map_err(|_| out_of_memory(len))?;
-    bytes.try_reserve_exact(size).map_err(|_| out_of_memory(len))?;
-    bytes.resize(size, 0);
-    Ok(bytes)
+    halite_abi::room::zeros(size).map_err(|_| out_of_memory(len))
 }
 
 fn out_of_memory(len: u64) -> Status {

@@ -151,6 +151,7 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         stated.values = static_cast<halite_cache_type>(wanted.values);
         stated.scoring = wanted.scoring;
         stated.tokenizer = wanted.tokenizer.empty() ? nullptr : wanted.tokenizer.c_str();
+        stated.choose_on = static_cast<halite_choose_on>(wanted.choose_on);
         return detail::make<Generator, halite_generator>([&](halite_generator **out) {
             return halite_session_builder_generator(get(), &stated, &raw, out);
         });

@@ -30,6 +30,15 @@ enum class CacheType : halite_cache_type {
     Q4_0 = HALITE_CACHE_Q4_0,
 };
 
+/// Where a sequence that writes chooses its tokens.
+enum class ChooseOn : halite_choose_on {
+    /// On the device, if it is a GPU; otherwise on the host.
+    Auto = HALITE_CHOOSE_ON_AUTO,
+    Host = HALITE_CHOOSE_ON_HOST,
+    /// On the device, where it can.
+    Device = HALITE_CHOOSE_ON_DEVICE,
+};
+
 /// What a generator is made for.
 struct GeneratorOptions {
     /// How many tokens a sequence has room for; 0 is Halite's own choice.
@@ -40,6 +49,8 @@ struct GeneratorOptions {
     bool scoring = false;
     /// The file of the tokenizer, for models that have none of their own; empty looks for one beside the model.
     std::string tokenizer;
+    /// Where `Sequence::generate` chooses tokens.
+    ChooseOn choose_on = ChooseOn::Auto;
 };
 
 /// A message of a conversation.
@@ -92,6 +103,11 @@ class Generation {
     /// Most tokens; 0 is no limit.
     Generation &most(std::size_t tokens) {
         raw_.most = tokens;
+        return *this;
+    }
+    /// The model writes on behind the token that ends a text, which is a token like others then.
+    Generation &ignore_end(bool ignored = true) {
+        raw_.ignore_end = ignored;
         return *this;
     }
     /// Texts that end what is written.

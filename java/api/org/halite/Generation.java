@@ -18,6 +18,7 @@ public final class Generation {
     int penaltyLast = UNSAID;
     long seed;
     long most = Long.MAX_VALUE;
+    boolean ignoreEnd;
     String[] stops = {};
 
     /** Always the most likely token. */
@@ -68,6 +69,12 @@ public final class Generation {
             throw HaliteException.invalid("a number of tokens is not negative");
         }
         most = tokens;
+        return this;
+    }
+
+    /** The model writes on behind the token that ends a text, which is a token like others then. */
+    public @NonNull Generation ignoreEnd() {
+        ignoreEnd = true;
         return this;
     }
 

@@ -1,6 +1,7 @@
 package org.halite;
 
 import androidx.annotation.NonNull;
+import java.io.File;
 
 /** What a {@link Generator} is made for. */
 public final class GeneratorOptions {
@@ -8,6 +9,8 @@ public final class GeneratorOptions {
     CacheType keys = CacheType.F16;
     CacheType values = CacheType.F16;
     boolean scoring;
+    String tokenizer;
+    ChooseOn chooseOn = ChooseOn.AUTO;
 
     /** How many tokens a sequence has room for, prompt and answer. Without it 4096, or what the model was trained for, if that is less. */
     public @NonNull GeneratorOptions context(long tokens) {
@@ -22,6 +25,18 @@ public final class GeneratorOptions {
     public @NonNull GeneratorOptions cacheTypes(@NonNull CacheType keys, @NonNull CacheType values) {
         this.keys = keys;
         this.values = values;
+        return this;
+    }
+
+    /** The file of the tokenizer, for models that have none of their own. Without it, it is looked for beside the model. */
+    public @NonNull GeneratorOptions tokenizer(@NonNull File file) {
+        tokenizer = file.getPath();
+        return this;
+    }
+
+    /** Where {@link Sequence#generate} chooses tokens; without it on the device, if that is a GPU. */
+    public @NonNull GeneratorOptions chooseOn(@NonNull ChooseOn place) {
+        chooseOn = place;
         return this;
     }
 

@@ -46,6 +46,8 @@ final class Native {
             String keys,
             String values,
             boolean scoring,
+            String tokenizer,
+            String chooseOn,
             long timeout,
             long token,
             Progress listener);
@@ -134,6 +136,7 @@ final class Native {
             int penaltyLast,
             long seed,
             long most,
+            boolean ignoreEnd,
             String[] stops,
             Texts texts,
             long timeout,

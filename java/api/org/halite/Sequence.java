@@ -53,6 +53,7 @@ public final class Sequence extends Handle {
                         how.penaltyLast,
                         how.seed,
                         how.most,
+                        how.ignoreEnd,
                         how.stops,
                         listener == null ? null : new Texts(listener),
                         bounds.timeout(),

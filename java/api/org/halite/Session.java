@@ -284,6 +284,8 @@ public final class Session extends Handle {
                             chosen.keys.text,
                             chosen.values.text,
                             chosen.scoring,
+                            chosen.tokenizer,
+                            chosen.chooseOn.text,
                             bounds.timeout(),
                             bounds.token(),
                             bounds.listener()));

@@ -25,6 +25,9 @@ final class TextTests {
     static void add(Map<String, JavaTests.Test> tests) {
         tests.put("tokens are those of llama.cpp", TextTests::tokens);
         tests.put("texts end an answer and are not told", TextTests::stops);
+        tests.put("texts go on behind their end where the program says", TextTests::ends);
+        tests.put("tokens are chosen where the program says", TextTests::places);
+        tests.put("decoders in other formats take the tokenizer of a file", TextTests::decoders);
         tests.put("what a reader throws comes back", TextTests::thrownByReader);
         tests.put("sequences are forked, saved, loaded and taken back", TextTests::sequences);
         tests.put("conversations become prompts", TextTests::conversations);
@@ -84,6 +87,58 @@ final class TextTests {
             Generation drawn = new Generation().temperature(3).topK(0).topP(1).minP(0).repeatPenalty(1.1f, 8).seed(5).most(8);
             equal(written(sequence, prompt, drawn, Stop.values()), written(sequence, prompt, drawn, Stop.values()));
         }
+    }
+
+    private static void ends() {
+        try (Generator generator = generator("llama", null); Sequence sequence = generator.sequence()) {
+            for (int seed = 0; seed < 50; seed++) {
+                Generation how = new Generation().temperature(3).topK(0).topP(1).minP(0).seed(seed).most(40);
+                sequence.prompt(3);
+                if (sequence.generate(how, null, null) != Stop.END) {
+                    continue;
+                }
+                int[] ended = sequence.tokens();
+                sequence.prompt(3);
+                equal(sequence.generate(how.ignoreEnd(), null, null), Stop.LENGTH);
+                int[] all = sequence.tokens();
+                equal(all.length, 41);
+                check(Arrays.equals(Arrays.copyOf(all, ended.length), ended), "the same until there");
+                equal(generator.isEnd(all[ended.length]), true);
+                return;
+            }
+        }
+        check(false, "none of fifty texts ended");
+    }
+
+    private static void places() throws IOException {
+        int[] prompt = numbers("llama", "prompt");
+        int[] greedy = numbers("llama", "greedy");
+        for (ChooseOn place : new ChooseOn[] {ChooseOn.HOST, ChooseOn.DEVICE}) {
+            try (Generator generator = generator("llama", new GeneratorOptions().context(64).chooseOn(place));
+                    Sequence sequence = generator.sequence()) {
+                sequence.prompt(prompt);
+                int[] calls = {0};
+                equal(sequence.generate(new Generation().greedy().most(9), text -> ++calls[0] < 3, null), Stop.CALLER);
+                int[] tokens = sequence.tokens();
+                check(Arrays.equals(Arrays.copyOfRange(tokens, prompt.length, tokens.length), Arrays.copyOf(greedy, 3)), "other tokens");
+                // What a device chose by stays there.
+                equal(sequence.logits().length == 0, place == ChooseOn.DEVICE);
+            }
+        }
+    }
+
+    private static void decoders() {
+        File decoder = new File(folder, "../../../../conformance/tests/data/state/decoder.onnx");
+        GeneratorOptions wanted = new GeneratorOptions().context(64).tokenizer(new File(folder, "llama.gguf"));
+        try (Generator generator = Session.builder().model(decoder).device(JavaTests.device).withoutCache().generator(wanted);
+                Sequence sequence = generator.sequence()) {
+            sequence.prompt(3, 7, 1, 9, 4);
+            equal(sequence.generate(new Generation().greedy().most(6), null, null), Stop.LENGTH);
+            // ONNX Runtime's most likely tokens.
+            int[] all = {3, 7, 1, 9, 4, 36, 37, 36, 40, 49, 23};
+            check(Arrays.equals(sequence.tokens(), all), Arrays.toString(sequence.tokens()));
+        }
+        invalid(() -> Session.builder().model(decoder).device(JavaTests.device).withoutCache().generator(null), "has no tokenizer");
     }
 
     private static void thrownByReader() throws IOException {

@@ -168,10 +168,6 @@ pub(super) fn in_pieces(
 
 /// Zeroed scratch memory. Sizes are those of regions that exist, so buffers bound them.
 pub(super) fn scratch(bytes: usize) -> Result<Vec<u8>> {
-    let mut memory = Vec::new();
-    memory
-        .try_reserve_exact(bytes)
-        .map_err(|e| status!(ResourceExhausted, "{bytes} bytes of scratch memory: {e}"))?;
-    memory.resize(bytes, 0);
-    Ok(memory)
+    halite_abi::room::zeros(bytes)
+        .map_err(|e| status!(ResourceExhausted, "{bytes} bytes of scratch memory: {e}"))
 }

@@ -281,7 +281,10 @@ fn a_profiled_call_goes_on_with_the_state() {
         assert_eq!(out["y"].to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0].map(|y| y * round));
         assert_eq!(now(&mut state, "state"), [1.0, 2.0, 3.0, 4.0].map(|y| y * round));
         // One kernel, and nothing that copies the state.
-        assert!(profile.commands().iter().filter(|command| command.is_of_program).count() <= 2, "{profile:?}");
+        assert!(
+            profile.commands().iter().filter(|command| command.is_of_program).count() <= 2,
+            "{profile:?}"
+        );
         assert_eq!((profile.uploaded_bytes(), profile.downloaded_bytes()), (16, 16));
     }
 }

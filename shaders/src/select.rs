@@ -90,7 +90,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     if let Some(first) = candidates.first() {
         first.aside.keep();
     }
-    candidates.into_iter().map(|judged| judged.explained()).collect()
+    candidates.into_iter().map(Judged::explained).collect()
 }
 
 /// What is asked of variants for open sizes as long as some variant has it.

@@ -156,7 +156,9 @@ fn queries_that_are_scaled_before_their_heads_are_split() {
         // What others read as well stays scaled.
         let scale = if is_read_twice { 1.0 } else { 0.5 };
         assert_eq!(attention(&graph).scale, Some(Exact(scale)), "{graph}");
-        let adds = kernels(&graph).iter().any(|op| matches!(op, Operation::Elementwise(e) if e.program.to_string().contains("mul")));
+        let adds = kernels(&graph)
+            .iter()
+            .any(|op| matches!(op, Operation::Elementwise(e) if e.program.to_string().contains("mul")));
         assert_eq!(adds, is_read_twice, "{graph}");
     }
 }

@@ -60,7 +60,9 @@ impl Drop for Profiled<'_> {
 /// Runs a function once and tells where the time went.
 pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) -> Result<(Outputs, Profile)> {
     let kept = function.info().kept.len();
-    profile_so(function, values, false, limits, |call| function.pending(call).without_last(kept).finish(limits))
+    profile_so(function, values, false, limits, |call| {
+        function.pending(call).without_last(kept).finish(limits)
+    })
 }
 
 /// The same; `finish` waits for the call's results. State among the values is the caller's own and written over, if it is `kept`.

@@ -45,11 +45,7 @@ impl PinnedTensor {
     ///
     /// # Errors
     /// There is no memory, or the device fails.
-    pub fn new(
-        device: &Device,
-        element_type: ElementType,
-        shape: impl Into<Shape>,
-    ) -> Result<PinnedTensor> {
+    pub fn new(device: &Device, element_type: ElementType, shape: impl Into<Shape>) -> Result<PinnedTensor> {
         let shape = shape.into().0;
         let length = byte_length(element_type, &shape)?;
         let mut buffer = device.hal().allocate_buffer(&BufferParams::PINNED, length as u64)?;
@@ -89,7 +85,9 @@ impl PinnedTensor {
     /// The device fails.
     pub fn as_mut_bytes(&mut self) -> Result<&mut [u8]> {
         match &mut self.memory {
-            Memory::Pinned(buffer) => own(buffer)?.ok_or_else(|| Error::invalid("the memory is still in use")),
+            Memory::Pinned(buffer) => {
+                own(buffer)?.ok_or_else(|| Error::invalid("the memory is still in use"))
+            }
             Memory::Plain(bytes) => Ok(bytes),
         }
     }
@@ -104,7 +102,9 @@ impl PinnedTensor {
             return Err(Error::invalid(format!("a tensor {what} has no elements of type {}", T::TYPE)));
         }
         let element = self.element_type;
-        let none = || Error::invalid(format!("elements of type {element} cannot be written in place; as_mut_bytes can"));
+        let none = || {
+            Error::invalid(format!("elements of type {element} cannot be written in place; as_mut_bytes can"))
+        };
         T::cast_mut(self.as_mut_bytes()?).ok_or_else(none)
     }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod campaign;
+mod growth;
 mod journal;
 mod made;
 mod measure;

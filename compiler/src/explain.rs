@@ -272,7 +272,7 @@ fn work_report(flow: &Flow, lowered: &Lowered) -> WorkReport {
             };
             Some(OperationReport {
                 location: named(location),
-                operation: computation.to_string(),
+                operation: choice.text(computation).to_owned(),
                 variant: choice.variant.clone(),
                 why: choice.why.clone(),
                 dispatches: choice.dispatches.len(),

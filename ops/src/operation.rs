@@ -216,8 +216,11 @@ impl std::fmt::Display for Operation {
             match value {
                 serde_json::Value::String(word) => write!(f, "{comma}{key}={word}")?,
                 serde_json::Value::Array(list) => {
-                    let list: Vec<_> = list.iter().map(ToString::to_string).collect();
-                    write!(f, "{comma}{key}={}", list.join("x"))?;
+                    write!(f, "{comma}{key}=")?;
+                    for (i, one) in list.iter().enumerate() {
+                        let times = if i > 0 { "x" } else { "" };
+                        write!(f, "{times}{one}")?;
+                    }
                 }
                 other => write!(f, "{comma}{key}={other}")?,
             }

@@ -53,9 +53,9 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
                 let how = if row.documented { "documents advise for" } else { "was measured on" };
                 let who = if near == Nearness::Relative { ", a relative" } else { "" };
                 let why = format!("place {} of what {how} {}{who}", position + 1, row.target);
-                (MEASURED, position as u32, why)
+                (MEASURED, position as u32, Some(why))
             }
-            _ => (1, variant.order, format!("not measured on such a target; {}", variant.note)),
+            _ => (1, variant.order, None),
         }
     };
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
@@ -73,9 +73,10 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         }
     }
     // Each size for which the fastest kernel does not do, of those that are known to come, would need a plan of its own.
-    candidates.sort_by_key(|one| {
-        let variant = one.candidate.variant;
-        (one.lost, one.class, one.position, variant.order, variant.name.clone())
+    candidates.sort_by(|a, b| {
+        let key = |one: &Judged| (one.lost, one.class, one.position, one.candidate.variant.order);
+        let name = |one: &Judged| &one.candidate.variant.name;
+        key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b)))
     });
     let shares_place = |variant: &Variant| {
         row.and_then(|(row, _)| row.place(&variant.name)).is_some_and(|(_, shares)| shares)
@@ -89,7 +90,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     if let Some(first) = candidates.first() {
         first.aside.keep();
     }
-    candidates.into_iter().map(|judged| judged.candidate).collect()
+    candidates.into_iter().map(Judged::explained).collect()
 }
 
 /// What is asked of variants for open sizes as long as some variant has it.
@@ -119,12 +120,23 @@ impl Judged {
         variant: &'static Variant,
         operation: &Operation,
         target: &Capabilities,
-        (class, position, why): (u32, u32, String),
+        (class, position, why): (u32, u32, Option<String>),
         strict: Strict,
     ) -> Judged {
+        let why = why.unwrap_or_default();
         let (verdict, aside) = halite_sizes::aside(|| judge(variant, operation, target, why, strict));
         let lost = (matches!(verdict, Verdict::RuledOut(_)), aside.lost());
         Judged { lost, class, position, candidate: Candidate { variant, verdict }, aside }
+    }
+
+    /// The variant, with a reason where none was found: of thousands of operations few have one that is asked for.
+    fn explained(mut self) -> Candidate {
+        if let Verdict::Runs { why, .. } = &mut self.candidate.verdict
+            && why.is_empty()
+        {
+            *why = format!("not measured on such a target; {}", self.candidate.variant.note);
+        }
+        self.candidate
     }
 }
 
@@ -170,15 +182,24 @@ fn estimated_first(
         let time = candidate.plan().and_then(|plan| estimate(operation, candidate.variant, plan, target));
         if let Some(time) = time {
             places.push(place);
-            estimated.push((time, entry.clone()));
+            estimated.push((time, place));
         }
     }
     estimated.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    for (place, (time, mut entry)) in places.into_iter().zip(estimated) {
-        if let Verdict::Runs { why, .. } = &mut entry.candidate.verdict {
-            *why = format!("estimated at {time:.1} µs; {}", entry.candidate.variant.note);
+    for (time, place) in &estimated {
+        let candidate = &mut candidates[*place].candidate;
+        if let Verdict::Runs { why, .. } = &mut candidate.verdict {
+            *why = format!("estimated at {time:.1} µs; {}", candidate.variant.note);
         }
-        candidates[place] = entry;
+    }
+    let mut from: Vec<usize> = estimated.into_iter().map(|(_, place)| place).collect();
+    for (index, place) in places.iter().enumerate() {
+        let source = from[index];
+        candidates.swap(*place, source);
+        // What was here is there now.
+        if let Some(moved) = from[index + 1..].iter_mut().find(|later| **later == *place) {
+            *moved = source;
+        }
     }
 }
 

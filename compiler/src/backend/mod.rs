@@ -6,7 +6,7 @@
 
 pub mod vulkan;
 
-use std::{fmt, sync::Arc};
+use std::{cell::OnceCell, fmt, sync::Arc};
 
 use halite_ops::{Operation, Work};
 use halite_sizes::Size;
@@ -94,6 +94,15 @@ pub struct Choice {
     pub updates: bool,
     /// What it costs at least.
     pub work: Work,
+    /// What it was chosen for as text, once that was asked for.
+    pub text: OnceCell<String>,
+}
+
+impl Choice {
+    /// The computation that it was chosen for as text. Several reports have it, of each of what may be tens of thousands.
+    pub fn text(&self, chosen_for: &Computation) -> &str {
+        self.text.get_or_init(|| chosen_for.to_string())
+    }
 }
 
 /// One run of a kernel.

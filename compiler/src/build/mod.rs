@@ -152,11 +152,6 @@ impl Builder {
         Builder { open: vec![Region::default()], control: control.clone(), ..Builder::default() }
     }
 
-    /// Weights may be bound in parts of so many bytes, if more than every device binds.
-    pub(crate) fn bind_at_most(&mut self, bytes: Option<u64>) {
-        self.graph.largest_binding = bytes;
-    }
-
     /// The same for a model whose files have so many bytes: what it may cost grows with them.
     pub(crate) fn of_file(control: &Control, bytes: u64) -> Self {
         let mut builder = Self::controlled(control);

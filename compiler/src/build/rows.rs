@@ -69,6 +69,11 @@ impl RowMatrix {
 }
 
 impl Builder {
+    /// Weights may be bound in parts of so many bytes, if more than every device binds.
+    pub(crate) fn bind_at_most(&mut self, bytes: Option<u64>) {
+        self.graph.largest_binding = bytes;
+    }
+
     /// A matrix of weights from its bytes, which stay where they are.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub fn attribute(
             notes.operations.push(OperationNote {
                 location: location.as_str().to_owned(),
                 kind: kind(computation).to_owned(),
-                text: computation.to_string().chars().take(MOST_TEXT).collect(),
+                text: choice.text(computation).chars().take(MOST_TEXT).collect(),
                 variant: choice.variant.clone(),
             });
         }

@@ -171,8 +171,11 @@ impl Allocator {
         Err(exhausted::status(&shared.ctx, &request))
     }
 
-    /// Memory held now and so far.
+    /// Memory held now and so far; of a fork, which holds none, nothing.
     pub fn stats(&self) -> MemoryStats {
+        if self.shared.ctx.is_forked() {
+            return MemoryStats::default();
+        }
         self.shared.state.lock().stats
     }
 
@@ -333,6 +336,10 @@ impl Shared {
     }
 
     fn give_back(&self, allocation: &Allocation, after: Option<QueuePoint>) {
+        // Who had the lock when the process was forked never returns it here.
+        if self.ctx.is_forked() {
+            return;
+        }
         let mut state = self.state.lock();
         state.stats.used -= allocation.size;
         let Some(pool) = state.types.get_mut(&pool_key(&allocation.block.candidate)) else { return };

@@ -96,6 +96,9 @@ impl DescriptorPools {
 
 impl Drop for DescriptorPools {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         for pool in &self.pools {
             // SAFETY: owners drop the pools only when no submitted work uses their sets.
             unsafe { self.ctx.device.destroy_descriptor_pool(*pool, None) };

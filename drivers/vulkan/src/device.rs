@@ -74,6 +74,9 @@ impl Device for VulkanDevice {
     }
 
     fn trim(&self) {
+        if self.core.ctx.is_forked() {
+            return;
+        }
         self.core.kernels.trim();
         self.core.allocator.trim();
     }

@@ -171,6 +171,11 @@ fn entry_of<'a>(pipeline: &Pipeline, shader: &'a Shader) -> Result<&'a EntryFact
 
 impl Drop for VulkanExecutable {
     fn drop(&mut self) {
+        // In a fork they stay where they are, and so does the lock of those that devices share.
+        if self.kernels.first().is_some_and(|kernel| kernel.is_forked()) {
+            std::mem::forget(std::mem::take(&mut self.kernels));
+            return;
+        }
         self.shared.keep(self.kernels.drain(..));
     }
 }

@@ -70,6 +70,11 @@ enum State {
 }
 
 impl Kernel {
+    /// Whether it was made before this process was forked.
+    pub fn is_forked(&self) -> bool {
+        self.ctx.is_forked()
+    }
+
     /// A kernel whose pipeline is not built yet.
     pub fn new(ctx: Arc<DeviceContext>, name: String, layout: KernelLayout, source: PipelineSource) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);

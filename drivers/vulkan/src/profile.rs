@@ -89,6 +89,9 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         // SAFETY: whoever drops the last handle of a timer knows that its recording was never submitted or has finished.
         unsafe { self.ctx.device.destroy_query_pool(self.pool, None) };
     }

@@ -4,8 +4,16 @@
 
 mod common;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use common::*;
-use halite_hal::{Code, Fence, QueueOp};
+use halite_hal::{Code, Device, Fence, QueueOp};
+
+/// How often a process with busy threads forks.
+const FORKS: usize = 40;
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -31,6 +39,21 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
     }
 }
 
+/// The first of the calls on a device that a child is not refused.
+fn first_not_refused(device: &Arc<dyn Device>, done: &Fence) -> Option<usize> {
+    let refused = [
+        device.queue_submit(ANY, &Fence::default(), done, QueueOp::Barrier),
+        device.allocate_buffer(&halite_hal::BufferParams::DEVICE, 64).map(drop),
+        device.create_semaphore(0).map(drop),
+        done.wait(seconds(5)),
+        device.wait_idle(seconds(5)),
+    ];
+    let told = |error: &halite_hal::Status| {
+        error.code() == Code::FailedPrecondition && error.message().contains("forked")
+    };
+    refused.iter().position(|result| !result.as_ref().is_err_and(told))
+}
+
 #[test]
 fn a_fork_is_told_that_the_device_is_its_parents() {
     on_devices(&[&[]], |device| {
@@ -40,17 +63,7 @@ fn a_fork_is_told_that_the_device_is_its_parents() {
         run(device, fill(2));
         let done = fence(device);
         let status = forked(|| {
-            let refused = [
-                device.queue_submit(ANY, &Fence::default(), &done, fill(3)),
-                device.allocate_buffer(&halite_hal::BufferParams::DEVICE, 64).map(drop),
-                device.create_semaphore(0).map(drop),
-                done.wait(seconds(5)),
-                device.wait_idle(seconds(5)),
-            ];
-            let told = |error: &halite_hal::Status| {
-                error.code() == Code::FailedPrecondition && error.message().contains("forked")
-            };
-            let wrong = refused.iter().position(|result| !result.as_ref().is_err_and(told));
+            let wrong = first_not_refused(device, &done);
             // SAFETY: the child ends without dropping them again.
             unsafe { drop((std::ptr::read(device), std::ptr::read(&data))) };
             wrong.map_or(0, |place| place as i32 + 1)
@@ -59,5 +72,50 @@ fn a_fork_is_told_that_the_device_is_its_parents() {
         // The parent goes on.
         run(device, fill(4));
         assert_eq!(read(&data), [4; 64]);
+    });
+}
+
+/// What threads were doing when their process forked stays half done in the child, with whatever they had locked.
+#[test]
+fn a_fork_while_other_threads_are_in_calls_does_not_wait_for_them() {
+    on_devices(&[&[]], |device| {
+        let over = AtomicBool::new(false);
+        let work = || {
+            while !over.load(Ordering::Relaxed) {
+                let data = buffer(device, &[1; 64]);
+                let target = span(&data, 0, 64);
+                run(device, QueueOp::Fill { target, pattern: 7, pattern_length: 1 });
+                assert_eq!(read(&data), [7; 64]);
+            }
+        };
+        // The lock of the allocator is held for much of this one's time.
+        let allocate = || {
+            while !over.load(Ordering::Relaxed) {
+                drop(buffer(device, &[1; 64]));
+            }
+        };
+        std::thread::scope(|scope| {
+            let busy = [scope.spawn(work), scope.spawn(allocate), scope.spawn(allocate)];
+            let (data, done) = (buffer(device, &[1; 64]), fence(device));
+            let child = || {
+                let wrong = first_not_refused(device, &done);
+                // What cannot be refused has nothing to tell, and nothing to do.
+                device.trim();
+                let held = device.memory_stats().reserved;
+                // SAFETY: the child ends without dropping them again.
+                unsafe { drop((std::ptr::read(device), std::ptr::read(&data))) };
+                if held > 0 {
+                    return 100;
+                }
+                wrong.map_or(0, |place| place as i32 + 1)
+            };
+            let wrong = (0..FORKS).map(|_| forked(child)).find(|end| *end != 0);
+            over.store(true, Ordering::Relaxed);
+            busy.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(
+                wrong, None,
+                "256 times the first call that was not refused, or the signal (14: it waited)"
+            );
+        });
     });
 }

@@ -1,5 +1,7 @@
 //! The choice of a kernel of the library for an operation on a target.
 
+use std::cell::OnceCell;
+
 use halite_ops::Operation;
 use halite_shaders::{Module, Step, Tuning, Variant, Verdict, rank, variants_of};
 use halite_targets::Capabilities;
@@ -33,6 +35,7 @@ pub(super) fn choose(
                     updates: plan.updates,
                     scratch: plan.scratch,
                     work: operation.work(),
+                    text: OnceCell::new(),
                 });
             }
             Verdict::RuledOut(reason) => refused.push((candidate.variant, reason)),

@@ -1,5 +1,7 @@
 //! Kernels that a model brings along: whether a target can run them.
 
+use std::cell::OnceCell;
+
 use halite_facts::{Need, required_features};
 use halite_ops::Work;
 use halite_sizes::Size;
@@ -40,6 +42,7 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
         elementwise: false,
         updates: false,
         work,
+        text: OnceCell::new(),
     })
 }
 

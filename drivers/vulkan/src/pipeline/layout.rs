@@ -147,6 +147,9 @@ fn kind_of(descriptor_type: u32) -> vk::DescriptorType {
 
 impl Drop for KernelLayout {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         // SAFETY: the kernel that owns the layout is being dropped, so no work uses it. Destroying null does nothing.
         unsafe {
             self.ctx.device.destroy_pipeline_layout(self.handle, None);

@@ -63,6 +63,9 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
+        if self.ctx.is_forked() {
+            return;
+        }
         // SAFETY: owners drop a recorder only when its batch was never submitted or has finished.
         unsafe { self.ctx.device.destroy_command_pool(self.pool, None) };
     }

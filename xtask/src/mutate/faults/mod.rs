@@ -3,6 +3,7 @@
 mod bounds;
 mod code;
 mod devices;
+mod findings;
 mod queues;
 mod strangers;
 
@@ -16,6 +17,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Fault> {
         .chain(strangers::FAULTS)
         .chain(bounds::FAULTS)
         .chain(queues::FAULTS)
+        .chain(findings::FAULTS)
 }
 
 /// Unit tests of a package.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    expression::{self, Expression, Scalar, Type},
+    expression::{self, Expression, Function, Operand, Scalar, Type},
     moves::{coordinates, numbers},
     strides::{Strides, broadcast_strides},
 };
@@ -108,6 +108,21 @@ impl Elementwise {
     #[must_use]
     pub fn with_tables(self, tables: Vec<(DType, Vec<Size>)>) -> Self {
         Elementwise { tables: Shapes(tables), ..self }
+    }
+
+    /// The types from and to which it converts floats, if it does nothing else; elements keep their order.
+    pub fn conversion(&self) -> Option<(DType, DType)> {
+        let ([(from, _)], [output]) = (&self.inputs.0[..], &self.program.outputs[..]) else { return None };
+        let only = match &self.program.nodes[..] {
+            [] => output.value == Operand::Input(0),
+            [cast] => {
+                let is_cast = cast.function == Function::Cast && cast.to == Some(Type::Of(output.dtype));
+                is_cast && cast.operands == [Operand::Input(0)] && output.value == Operand::Node(0)
+            }
+            _ => false,
+        };
+        let floats = from.is_float() && output.dtype.is_float();
+        (only && floats && self.strided.is_empty()).then_some((*from, output.dtype))
     }
 
     /// Types of the inputs.

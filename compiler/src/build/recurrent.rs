@@ -15,8 +15,8 @@ use crate::graph::{Node, NodeOp, Region, TensorId};
 const MANY_WEIGHTS: u64 = 1 << 16;
 /// Most units of such layers: sums of twice as many terms have room in the shared memory of every device.
 const MOST_UNITS: u64 = 1536;
-/// Views that are looked through for the layer below.
-const MOST_VIEWS: usize = 4;
+/// Views and conversions that are looked through for the layer below.
+const MOST_VIEWS: usize = 6;
 /// Nodes among which it is looked for.
 const MOST_NODES: usize = 64;
 
@@ -120,7 +120,13 @@ impl Builder {
                 let worth = weights > MANY_WEIGHTS && hidden <= MOST_UNITS;
                 return (same && worth).then(|| stack.clone());
             }
-            if !matches!(node.op, NodeOp::View) {
+            // Models with 16 bits round between layers, which the operation does not.
+            let is_passed = match &node.op {
+                NodeOp::View => true,
+                NodeOp::Operation(Operation::Elementwise(plain)) => plain.conversion().is_some(),
+                _ => false,
+            };
+            if !is_passed {
                 return None;
             }
             id = node.inputs[0];
@@ -337,12 +343,19 @@ mod tests {
 
     /// The networks that are left of two layers on top of each other.
     fn of_two(cell: Cell, hidden: u64, shown: Shown) -> (Graph, Vec<Recurrent>) {
+        of_two_by(cell, hidden, shown, DType::F32)
+    }
+
+    /// The same, of a model that has this type between layers.
+    fn of_two_by(cell: Cell, hidden: u64, shown: Shown, between: DType) -> (Graph, Vec<Recurrent>) {
         let mut b = Builder::new();
         let x = b.input("x", F32, &[5, 3, 16]).unwrap();
         let first = layer(&mut b, cell, x, hidden);
         let [out, below] = b.recurrent(first).unwrap();
         let below = b.reshape(below, &[cell.states(), 3, hidden]).unwrap();
-        let flat = b.reshape(out, &[5, 3, hidden]).unwrap();
+        let flat = b.cast(out, between).unwrap();
+        let flat = b.reshape(flat, &[5, 3, hidden]).unwrap();
+        let flat = b.cast(flat, DType::F32).unwrap();
         let second = layer(&mut b, cell, flat, hidden);
         let [y, last] = b.recurrent(second).unwrap();
         assert_eq!(b.dims(y), [5, 1, 3, hidden]);
@@ -376,5 +389,7 @@ mod tests {
         assert_eq!(layers(Cell::Lstm, 136, Shown::All), [1, 2], "what else reads the first is computed, too");
         assert_eq!(layers(Cell::Lstm, 136, Shown::Last), [2], "all last states are there");
         assert_eq!(layers(Cell::Gru, 160, Shown::Last), [2]);
+        let (graph, networks) = of_two_by(Cell::Lstm, 136, Shown::Nothing, DType::F16);
+        assert_eq!(networks.iter().map(|op| op.layers).collect::<Vec<_>>(), [2], "{graph}");
     }
 }

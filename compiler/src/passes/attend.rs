@@ -13,7 +13,6 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    casts::conversion,
     chain::{Chain, part, replace},
     merge::Reader,
     queries::{self, Queries},
@@ -76,7 +75,7 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
     let (mut weights, mut operation) = chain.only_maker(node.inputs[0])?;
-    if matches!(operation, Operation::Elementwise(plain) if conversion(plain).is_some()) {
+    if matches!(operation, Operation::Elementwise(plain) if plain.conversion().is_some()) {
         // Models with 16 bits compute the softmax with 32, as attention does by itself.
         (weights, operation) = chain.only_maker(weights.inputs[0])?;
     }

@@ -2,7 +2,7 @@
 //! where a precision was asked for.
 
 use halite_ops::{
-    DType, Operation,
+    Operation,
     elementwise::Elementwise,
     expression::{self, Operand},
 };
@@ -43,21 +43,4 @@ fn is_nothing(graph: &Graph, node: &Node) -> bool {
     let [from, to] = [node.inputs[0], node.outputs[0]].map(|id| graph.tensor(id));
     let whole = dims.iter().product::<Size>() == to.count() && strided.is_empty() && tables.0.is_empty();
     whole && output.value == Operand::Input(0) && output.dtype == *dtype && from.element == to.element
-}
-
-/// The types from and to which an operation converts floats, if it does nothing else; elements keep their order.
-pub(super) fn conversion(elementwise: &Elementwise) -> Option<(DType, DType)> {
-    let Elementwise { inputs, program, tables: _, strided } = elementwise;
-    let ([(from, _)], [output]) = (&inputs.0[..], &program.outputs[..]) else { return None };
-    let only = match &program.nodes[..] {
-        [] => output.value == Operand::Input(0),
-        [cast] => {
-            let to = Some(expression::Type::Of(output.dtype));
-            let is_cast = cast.function == expression::Function::Cast && cast.to == to;
-            is_cast && cast.operands == [Operand::Input(0)] && output.value == Operand::Node(0)
-        }
-        _ => false,
-    };
-    let floats = from.is_float() && output.dtype.is_float();
-    (only && floats && strided.is_empty()).then_some((*from, output.dtype))
 }

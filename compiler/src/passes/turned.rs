@@ -10,7 +10,7 @@ use halite_ops::{
     rotary::Rotary,
 };
 
-use super::{Result, Uses, casts::conversion};
+use super::{Result, Uses};
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -86,7 +86,7 @@ fn written(rotary: &Rotary, append: &KvAppend) -> Option<Operation> {
 /// The type that an operation brings elements of one type to, if it does nothing else.
 fn stored_type(operation: &Operation, from: DType) -> Option<DType> {
     let Operation::Elementwise(elementwise) = operation else { return None };
-    let (dtype, to) = conversion(elementwise)?;
+    let (dtype, to) = elementwise.conversion()?;
     (dtype == from && to != from).then_some(to)
 }
 

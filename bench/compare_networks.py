@@ -24,6 +24,7 @@ ONLY = os.environ.get("ONLY", "").split(",") if os.environ.get("ONLY") else None
 TARGET = os.environ.get("TARGET", "host")
 BATCH = int(os.environ.get("BATCH", "1"))
 COMPILE = os.environ.get("COMPILE")
+KINDS = tuple(os.environ.get("KINDS", "half,f16,f32").split(","))
 
 
 def export(folder):
@@ -170,7 +171,7 @@ def torch_times(folder):
     kept = folder / "torch.json"
     times = json.loads(kept.read_text()) if kept.exists() else {}
     for name, net, inputs in networks(ONLY, BATCH):
-        for half in (True, False):
+        for half in (half for half in (True, False) if half and KINDS != ("f32",) or not half and "f32" in KINDS):
             try:
                 cell, taken = f"{name}.{'f16' if half else 'f32'}", graph_time(name, net, inputs[0], half)
             except Exception as error:  # One network that PyTorch cannot capture must not keep the others away.
@@ -220,7 +221,7 @@ def halite_times(folder, program):
     places = sorted(path for path in folder.iterdir() if (path / "model.onnx").exists())
     places = [place for place in places if not ONLY or place.name in ONLY]
     # `half` is the network exported in 16 bits, `f16` the one in 32 bits that is computed in 16: its inputs and results have 32.
-    kinds = tuple(os.environ.get("KINDS", "half,f16,f32").split(","))
+    kinds = KINDS
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
         made = {(p, k): pool.submit(compiled, program, p, k) for p in places for k in kinds}
     ratios = {kind: [] for kind in kinds}

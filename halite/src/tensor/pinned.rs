@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use halite_hal::{Buffer, BufferParams, BufferSpan};
 
 use super::{Element, Repr, Shape, Storage, Tensor, byte_length, describe};
-use crate::{Device, ElementType, Error, Result};
+use crate::{Device, ElementType, Error, ErrorKind, Result};
 
 /// A tensor in memory of the host that a device can read, for inputs which are filled anew for each call: pictures of a camera, sound, the
 /// state of a simulation. Elements of a plain [`Tensor`] are copied to such memory for each call, which takes the processor some 60
@@ -54,7 +54,7 @@ impl PinnedTensor {
                 bytes.fill(0);
                 Memory::Pinned(buffer)
             }
-            None => Memory::Plain(vec![0; length]),
+            None => Memory::Plain(plain(length)?),
         };
         Ok(PinnedTensor { device: device.clone(), element_type, shape, length, memory })
     }
@@ -132,6 +132,12 @@ impl PinnedTensor {
     }
 }
 
+/// Zeros in memory of the program.
+fn plain(length: usize) -> Result<Vec<u8>> {
+    let none = |_| Error::new(ErrorKind::OutOfMemory, format!("{length} bytes do not fit in host memory"));
+    halite_abi::room::zeros(length).map_err(none)
+}
+
 /// The bytes of a buffer that has no other handle.
 fn own(buffer: &mut Arc<dyn Buffer>) -> Result<Option<&mut [u8]>> {
     match Arc::get_mut(buffer) {
@@ -143,5 +149,24 @@ fn own(buffer: &mut Arc<dyn Buffer>) -> Result<Option<&mut [u8]>> {
 impl fmt::Debug for PinnedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PinnedTensor({}, {:?})", describe(self.element_type, &self.shape), self.device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_the_program_serves_where_a_device_reads_none() {
+        let device = Device::open("local-sync").unwrap();
+        let memory = Memory::Plain(plain(8).unwrap());
+        let mut tensor =
+            PinnedTensor { device, element_type: ElementType::I32, shape: vec![2], length: 8, memory };
+        assert!(!tensor.is_pinned());
+        for value in [3, 4] {
+            tensor.as_mut_bytes().unwrap()[4] = value;
+            assert_eq!(tensor.send().unwrap().to_vec::<i32>().unwrap(), [0, value.into()]);
+        }
+        assert!(plain(usize::MAX).unwrap_err().message().contains("do not fit"));
     }
 }

@@ -225,6 +225,40 @@ pub(super) fn depthwise(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Re
     Ok(Plan::of(step(shape, kernel, vec![lanes], grid)?))
 }
 
+/// Invocations that keep a large GPU busy: two columns for each are better only where there are as many.
+const MANY_INVOCATIONS: u64 = 65_536;
+
+/// The largest window that `depthwise_columns.comp` is written out for: taps each way, and strides.
+const MOST_TAPS: (u64, u64) = (7, 2);
+
+/// An invocation for four rows of one or two columns of a filter over one channel, with sizes of the window that are constants.
+pub(super) fn depthwise_columns(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
+    let (lanes, w) = (kernel.params.get("lanes")?, &shape.window);
+    if shape.channels != 1 {
+        return Err(Unfit(format!("wants one channel in a group, there are {}", shape.channels)));
+    }
+    let written = (0..2).all(|d| w.kernel[d] <= MOST_TAPS.0 && w.strides[d] <= MOST_TAPS.1);
+    if !written || w.dilations != [1, 1] {
+        return Err(Unfit("wants a kernel of up to 7x7 with strides of up to 2 and no dilation".into()));
+    }
+    let filters = shape.groups * shape.filters;
+    let [rows, columns] = w.output();
+    let blocks = rows.div_ceil(4u64) * filters;
+    // Either computes the convolution.
+    let in_pairs = (blocks * columns.div_ceil(2u64) * shape.images).value();
+    let across = if in_pairs >= MANY_INVOCATIONS { 2u32 } else { 1 };
+    let patches = narrow("a number of invocations", blocks * columns.div_ceil(u64::from(across)))?;
+    kernel.more.extend([fixed("filters", filters)?, (shape.layout == Layout::Nhwc).into()]);
+    let window = [w.kernel, w.strides].concat();
+    let mut constants = vec![lanes];
+    for size in window {
+        constants.push(fixed("a window", size)?);
+    }
+    constants.push(across);
+    let grid = [groups(patches, lanes)?, images_32(shape)?, 1.into()];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}
+
 fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
     if shape.filters < u64::from(filters) {
         return Err(Unfit(format!(

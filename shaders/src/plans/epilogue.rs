@@ -55,7 +55,7 @@ impl Epilogue {
         match template {
             "pointwise" if flag("finishes") => Epilogue::Everything,
             "bytes" | "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
-            "depthwise" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
+            "depthwise" | "depthwise_columns" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
             "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,
         }

@@ -24,6 +24,8 @@ mod operators;
 mod ops;
 mod order;
 mod ports;
+#[cfg(test)]
+mod recurrent_tests;
 mod repeat;
 mod rolled;
 #[cfg(test)]

@@ -27,9 +27,13 @@ mod ports;
 #[cfg(test)]
 mod recurrent_tests;
 mod repeat;
+#[cfg(test)]
+mod resize_tests;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
+#[cfg(test)]
+mod rows_tests;
 mod runs;
 mod scan;
 mod sequence;

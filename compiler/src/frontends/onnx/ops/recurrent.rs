@@ -55,6 +55,9 @@ enum Step {
     Computed(TensorId),
 }
 
+/// The numbers of some steps, by their places among these.
+type Number<'a> = dyn Fn(&mut Builder, u64) -> Result<Step> + 'a;
+
 /// A number that is known.
 fn known(step: u64) -> Step {
     Step::Known(Operand::Constant(Scalar::Int(step.cast_signed(), DType::I32)))
@@ -227,7 +230,7 @@ impl Network {
     fn line(
         &self,
         b: &mut Builder,
-        (inputs, number): (TensorId, &dyn Fn(&mut Builder, u64) -> Result<Step>),
+        (inputs, number): (TensorId, &Number<'_>),
         after_reset: Option<TensorId>,
         direction: &Direction,
         mut state: State,

@@ -378,9 +378,11 @@ def codes(path):
     give("shares", "DequantizeLinear", m("QLinearSoftmax", code, *byte, *part, axis=-1, opset=13, **own), *part)
     image = m("Reshape", code, m.ints(1, 1, 2, 4))
     give("pooled", "DequantizeLinear", m("QLinearAveragePool", image, *byte, *byte, kernel_shape=[2, 2], strides=[2, 2], **own), *byte)
+    image = m("Reshape", code, m.ints(1, 2, 2, 2))
+    give("last", "DequantizeLinear", m("QLinearAveragePool", image, *byte, *byte, kernel_shape=[2, 1], channels_last=1, **own), *byte)
     above = m("Greater", "x", m.constant(np.float32(0)))
     give("above", "DequantizeLinear", m("QLinearWhere", above, code, *byte, m.constant(np.uint8(8)), *part, *byte, **own), *byte)
-    outputs = [value(name, floats, [2, 4]) for name in ("wide", "narrow", "shares", "above")] + [value("pooled", floats, [1, 1, 1, 2])]
+    outputs = [value(name, floats, [2, 4]) for name in ("wide", "narrow", "shares", "above")] + [value("pooled", floats, [1, 1, 1, 2]), value("last", floats, [1, 1, 2, 2])]
     save(m.nodes, "codes", [value("x", floats, [2, 4])], outputs, m.constants, path)
 
 

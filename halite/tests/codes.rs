@@ -27,6 +27,8 @@ fn codes_of_sixteen_and_four_bits_and_operators_between_codes_run() {
     });
     let pooled = [0, 2]
         .map(|at| rounded([at, at + 1, at + 4, at + 5].map(|i| codes[i]).iter().sum::<f32>() / 4.0, 0.05));
+    // Rows, columns, channels: of each place of a row the mean with the one below.
+    let last = [0, 1, 2, 3].map(|at| rounded((codes[at] + codes[at + 4]) / 2.0, 0.05));
     let wanted = [
         ("wide", X.map(|x| rounded(x, 0.001)).to_vec()),
         // From -8 to 7 around -1.
@@ -34,6 +36,7 @@ fn codes_of_sixteen_and_four_bits_and_operators_between_codes_run() {
         ("shares", shares.collect()),
         ("above", codes.map(|x| if x > 0.0 { x } else { rounded(8.0 / 256.0, 0.05) }).to_vec()),
         ("pooled", pooled.to_vec()),
+        ("last", last.to_vec()),
     ];
     for (name, wanted) in wanted {
         let found: Vec<f32> = out[name].to_vec().unwrap();

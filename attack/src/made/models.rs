@@ -46,6 +46,12 @@ impl Made {
         name
     }
 
+    /// An operator of a tensor and as many numbers.
+    fn binary(&mut self, operator: &str, left: &str, right: &[i64]) -> String {
+        let right = self.numbers(right);
+        self.put(operator, &[left, &right], &[])
+    }
+
     /// The model, whose output is this tensor and whose input `x` has these dimensions.
     fn finish(self, output: &str, dims: &[i64], functions: &[Message]) -> Vec<u8> {
         let (input, output) = (port("x", FLOAT, dims), port(output, FLOAT, dims));
@@ -242,41 +248,79 @@ pub fn splits(noise: &mut Noise) -> Vec<u8> {
     made.finish(&last, &[size as i64], &[])
 }
 
-/// Sizes that are computed from sizes, and tensors of these sizes.
+/// Sizes that are computed from sizes, and tensors of these sizes. Most of it fits together, as what does not is refused at once.
 pub fn shapes(noise: &mut Noise) -> Vec<u8> {
     let mut made = Made::default();
     let mut size = made.put("Shape", &["x"], &[]);
-    let mut results = vec!["x".to_owned()];
+    // How many sizes there are.
+    let mut count = 1;
+    let mut last = "x".to_owned();
     for _ in 0..noise.between(1, 60) {
-        let large = if noise.once_in(6) { -(noise.size(9) as i64) } else { noise.size(1 << 12) as i64 };
-        let count = noise.between(1, 3);
-        let other = made.numbers(&vec![large; count]);
-        size = match noise.below(5) {
-            0 => made.put("Mul", &[&size, &other], &[]),
-            1 => made.put("Concat", &[&size, &other], &[int("axis", 0)]),
-            2 => made.put("Add", &[&size, &size], &[]),
-            3 => made.put("Gather", &[&size, &other], &[]),
-            _ => made.put("Tile", &[&size, &other], &[]),
-        };
-        let from = noise.pick(&results).clone();
-        results.push(match noise.below(6) {
-            0 => made.put("ConstantOfShape", &[&size], &[]),
-            1 => made.put("Expand", &[&from, &size], &[]),
-            2 => made.put("Tile", &[&from, &size], &[]),
-            3 => {
-                let (start, step) = (made.number(0), made.number(noise.size(3) as i64));
-                let end = made.put("ReduceProd", &[&size], &[int("keepdims", 0)]);
-                let range = made.put("Range", &[&start, &end, &step], &[]);
-                made.put("Cast", &[&range], &[int("to", FLOAT)])
-            }
-            4 => made.put("Pad", &[&from, &size], &[]),
-            _ => made.put("Reshape", &[&from, &size], &[]),
-        });
+        (size, count) = arithmetic(noise, &mut made, &size, count);
+        if noise.once_in(2) {
+            last = of_size(noise, &mut made, &size, count);
+        }
     }
-    let last = results.last().expect("there is the input").clone();
     let output = made.put("ReduceMax", &[&last], &[int("keepdims", 0)]);
     let output = made.put("Add", &["x", &output], &[]);
     made.finish(&output, &[4], &[])
+}
+
+/// Sizes of sizes, and how many there are.
+fn arithmetic(noise: &mut Noise, made: &mut Made, size: &str, count: usize) -> (String, usize) {
+    let is_wild = noise.once_in(60);
+    let most = if noise.once_in(8) { 1 << 12 } else { 3 };
+    let number = |noise: &mut Noise| match is_wild {
+        true => -(noise.size(9) as i64),
+        false => noise.size(most).max(1) as i64,
+    };
+    let other: Vec<i64> = (0..count).map(|_| number(noise)).collect();
+    match noise.below(6) {
+        0 => (made.binary("Mul", size, &other), count),
+        1 => (made.binary("Div", size, &other), count),
+        2 if count < 5 => {
+            let more = made.numbers(&other[..1]);
+            (made.put("Concat", &[size, &more], &[int("axis", 0)]), count + 1)
+        }
+        3 => (made.binary("Add", size, &other), count),
+        4 => {
+            let places: Vec<i64> =
+                (0..noise.between(1, 4)).map(|_| noise.below(count + usize::from(is_wild)) as i64).collect();
+            let indices = made.numbers(&places);
+            (made.put("Gather", &[size, &indices], &[]), places.len())
+        }
+        _ => (made.binary("Min", size, &other), count),
+    }
+}
+
+/// A tensor of computed sizes.
+fn of_size(noise: &mut Noise, made: &mut Made, size: &str, count: usize) -> String {
+    let whole = made.put("ConstantOfShape", &[size], &[]);
+    match noise.below(6) {
+        0 => whole,
+        1 => {
+            let one = made.floats(1);
+            made.put("Expand", &[&one, size], &[])
+        }
+        2 => {
+            let repeats = made.numbers(&vec![noise.size(5).max(1) as i64; count]);
+            made.put("Tile", &[&whole, &repeats], &[])
+        }
+        3 => {
+            let (start, step) = (made.number(0), made.number(noise.size(3).max(1) as i64));
+            let end = made.put("ReduceMax", &[size], &[int("keepdims", 0)]);
+            let range = made.put("Range", &[&start, &end, &step], &[]);
+            made.put("Cast", &[&range], &[int("to", FLOAT)])
+        }
+        4 => {
+            let borders = made.put("Concat", &[size, size], &[int("axis", 0)]);
+            made.put("Pad", &[&whole, &borders], &[])
+        }
+        _ => {
+            let flat = made.numbers(&[-1]);
+            made.put("Reshape", &[&whole, &flat], &[])
+        }
+    }
 }
 
 /// Recurrent operators over many steps, and scans.

@@ -26,7 +26,8 @@ pub(super) fn block(format: BlockFormat, bytes: &[u8], out: &mut Vec<f32>) {
             halves(&bytes[2..], out, |code, _| half(bytes, 0) * f32::from(NONLINEAR[usize::from(code)]));
         }
         BlockFormat::Mxfp4 => {
-            let scale = f64::from(i32::from(bytes[0]) - 128).exp2() as f32;
+            // 2 to the power of the byte less 128, by its bits: `exp2` promises no precision.
+            let scale = f64::from_bits((u64::from(bytes[0]) + 1023 - 128) << 52) as f32;
             halves(&bytes[1..], out, |code, _| scale * f32::from(E2M1[usize::from(code)]));
         }
         BlockFormat::Q2K => large::q2(bytes, out),

@@ -50,6 +50,11 @@ pub(super) fn decode(code: u8) -> f32 {
     }
 }
 
+/// A power of two that is a normal number, by its bits: `powi` promises no precision.
+fn two_to(exponent: i32) -> f32 {
+    f32::from_bits(((127 + exponent) as u32) << 23)
+}
+
 /// Numbers as powers of two. What is beyond the largest or below the least becomes that, or NaN where it does not saturate; what
 /// comes of negative numbers the standard leaves open.
 pub(super) fn cast(b: &mut Builder, x: TensorId, rounding: Rounding, saturates: bool) -> Result<TensorId> {
@@ -58,12 +63,12 @@ pub(super) fn cast(b: &mut Builder, x: TensorId, rounding: Rounding, saturates: 
 }
 
 fn power(p: &mut Expression, x: Operand, rounding: Rounding, saturates: bool) -> Operand {
-    let [largest, least_normal] = EXPONENTS.map(|exponent| f32::powi(2.0, exponent));
+    let [largest, least_normal] = EXPONENTS.map(two_to);
     let least = f32::from_bits(LEAST_BITS);
     // The largest power of two that is not above, and not below the least normal one.
     let mut below: Operand = least_normal.into();
     for step in [64, 64, 64, 32, 16, 8, 4, 2, 1] {
-        let next = p.call(Function::Mul, &[below, f32::powi(2.0, step).into()]);
+        let next = p.call(Function::Mul, &[below, two_to(step).into()]);
         let is_reached = p.call(Function::Ge, &[x, next]);
         below = p.call(Function::Select, &[is_reached, next, below]);
     }

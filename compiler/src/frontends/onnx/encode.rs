@@ -5,6 +5,7 @@ use bytes::Bytes;
 /// `TensorProto.FLOAT`.
 pub(crate) const FLOAT: i64 = 1;
 /// `TensorProto.INT64`.
+pub(crate) const INT32: i64 = 6;
 pub(crate) const INT64: i64 = 7;
 /// `TensorProto.BOOL`.
 pub(crate) const BOOL: i64 = 9;

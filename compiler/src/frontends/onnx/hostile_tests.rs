@@ -69,9 +69,9 @@ fn functions_that_call_each_other_twice() {
 #[test]
 fn parts_that_are_joined_count() {
     // Each part is a slice and a copy, as often as it is taken apart and joined again.
-    let count = 15_000;
+    let count = 7_000;
     let (mut nodes, mut last) = (Vec::new(), "x".to_owned());
-    for index in 0..3 {
+    for index in 0..4 {
         let (names, joined): (Vec<String>, _) =
             ((0..count).map(|part| format!("p{index}_{part}")).collect(), format!("j{index}"));
         let parts: Vec<&str> = names.iter().map(String::as_str).collect();

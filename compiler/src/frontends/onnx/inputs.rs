@@ -67,7 +67,7 @@ const MICROSOFT: &[(usize, &str)] = &[
     (1, "Gelu QuickGelu"),
     (2, "BiasGelu FastGelu FusedMatMul"),
     (3, "DequantizeLinear FusedGemm QuantizeLinear"),
-    (4, "FusedConv RotaryEmbedding SkipSimplifiedLayerNormalization"),
+    (4, "FusedConv GatherBlockQuantized RotaryEmbedding SkipSimplifiedLayerNormalization"),
     (
         5,
         "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu QLinearSigmoid \
@@ -83,17 +83,21 @@ const MICROSOFT: &[(usize, &str)] = &[
     (MANY, "QLinearConcat"),
 ];
 
+/// The same of `ai.onnx.ml`.
+const CLASSIC: &[(usize, &str)] = &[(2, "ArrayFeatureExtractor")];
+
 /// How many inputs an operator of a domain (empty for ONNX's own) takes at most in a version; none where any number, or where the operator
 /// is not known.
 pub(super) fn most_inputs(domain: &str, op_type: &str, version: i64) -> Option<usize> {
-    static TABLES: OnceLock<[HashMap<&str, usize>; 2]> = OnceLock::new();
+    static TABLES: OnceLock<[HashMap<&str, usize>; 3]> = OnceLock::new();
     let table = |rows: &[(usize, &'static str)]| {
         rows.iter().flat_map(|(most, names)| names.split_whitespace().map(|name| (name, *most))).collect()
     };
-    let [onnx, microsoft] = TABLES.get_or_init(|| [table(ONNX), table(MICROSOFT)]);
+    let [onnx, microsoft, classic] = TABLES.get_or_init(|| [ONNX, MICROSOFT, CLASSIC].map(table));
     let newest = match domain {
         "" => onnx.get(op_type).copied(),
         "com.microsoft" => microsoft.get(op_type).copied(),
+        "ai.onnx.ml" => classic.get(op_type).copied(),
         _ => None,
     };
     let before = |(below, _, names): &&(i64, usize, &str)| {
@@ -106,7 +110,11 @@ pub(super) fn most_inputs(domain: &str, op_type: &str, version: i64) -> Option<u
 /// Whether the tables have an operator.
 #[cfg(test)]
 pub(super) fn is_known(domain: &str, op_type: &str) -> bool {
-    let rows = if domain.is_empty() { ONNX } else { MICROSOFT };
+    let rows = match domain {
+        "" => ONNX,
+        "ai.onnx.ml" => CLASSIC,
+        _ => MICROSOFT,
+    };
     rows.iter().any(|(_, names)| names.split_whitespace().any(|name| name == op_type))
 }
 

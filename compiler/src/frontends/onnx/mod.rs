@@ -24,10 +24,16 @@ mod operators;
 mod ops;
 mod order;
 mod ports;
+#[cfg(test)]
+mod recurrent_tests;
 mod repeat;
+#[cfg(test)]
+mod resize_tests;
 mod rolled;
 #[cfg(test)]
 mod rolled_tests;
+#[cfg(test)]
+mod rows_tests;
 mod runs;
 mod scan;
 mod sequence;

@@ -63,7 +63,9 @@ fn view<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<(NodeView<'m
     }
     let op_type = site.node.op_type.as_str();
     match narrow {
-        Some(_) if matches!(op_type, "DequantizeLinear" | "Shape" | "Size") => narrow = None,
+        Some(_) if matches!(op_type, "DequantizeLinear" | "GatherBlockQuantized" | "Shape" | "Size") => {
+            narrow = None;
+        }
         Some(data_type) if !narrow::is_move(op_type) => {
             let reason = format!("{op_type} of elements of type {data_type} is not supported");
             return Err(CompileError::unsupported(&site.location, reason));

@@ -184,7 +184,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "compiler.parts_uncounted",
         what: "what is joined of many parts costs as much as what is joined of two",
         file: "compiler/src/build/budget.rs",
-        from: "Cost::Part => count.saturating_mul(5),",
+        from: "Cost::Part => count.saturating_mul(8),",
         to: "Cost::Part => count / 4096,",
         checks: &[unit("halite-compiler", "hostile_tests")],
     },

@@ -340,8 +340,8 @@ fn refuse_forms(node: &NodeView<'_>) -> Result<()> {
     let instead = "caches of bytes are not taken; export the model with caches of floats";
     refuse(node, &[(12, "k_scale"), (13, "v_scale")], instead)?;
     if node.flag("sliding_window_cache", false)? {
-        return Err(node.unsupported("sliding_window_cache, a cache that holds a window alone: export the model without it; local_window_size with a \
-             whole cache gives the same"));
+        return Err(node.unsupported("sliding_window_cache, a cache that holds a window alone: export the model without it (windowed_kv_cache=false for \
+             onnxruntime-genai's builder); local_window_size with a whole cache gives the same"));
     }
     if node.is_used(3) {
         return Err(node.unsupported(

@@ -91,10 +91,18 @@ fn global_average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<Tenso
 }
 
 fn average_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    if node.flag("channels_last", false)? {
-        return Err(node.unsupported("pools of images with channels last"));
-    }
-    unary(b, node, |b, x| Ok(pool::average_pool(b, &node.over(x, node.version))?[0]))
+    let last = node.flag("channels_last", false)?;
+    unary(b, node, |b, x| {
+        let rank = b.rank(x);
+        if !last || rank < 3 {
+            return Ok(pool::average_pool(b, &node.over(x, node.version))?[0]);
+        }
+        let forth: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        let back: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+        let x = b.transpose(x, &forth)?;
+        let made = pool::average_pool(b, &node.over(x, node.version))?[0];
+        b.transpose(made, &back)
+    })
 }
 
 /// An attribute has the version of ONNX's operator that it means.

@@ -3,6 +3,7 @@
 
 mod attention;
 mod binary;
+mod classic;
 mod conv;
 mod counted;
 mod einsum;
@@ -16,6 +17,7 @@ mod microsoft;
 mod microsoft_attention;
 mod microsoft_group;
 mod microsoft_quantized;
+mod microsoft_rows;
 mod moves;
 mod norm;
 mod order;
@@ -79,19 +81,24 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
     microsoft_attention::MICROSOFT,
     microsoft_group::MICROSOFT,
     microsoft_quantized::MICROSOFT,
+    microsoft_rows::MICROSOFT,
     quantize::MICROSOFT,
     recurrent::MICROSOFT,
 ];
 
+/// Operators of `ai.onnx.ml`.
+const CLASSIC: &[&[(&str, Import)]] = &[classic::CLASSIC];
+
 /// The importer of an operator of a domain (empty for ONNX's own).
 pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {
-    static TABLES: OnceLock<[HashMap<&str, Import>; 2]> = OnceLock::new();
+    static TABLES: OnceLock<[HashMap<&str, Import>; 3]> = OnceLock::new();
     let table =
         |tables: &[&[(&'static str, Import)]]| tables.iter().flat_map(|t| t.iter().copied()).collect();
-    let [onnx, microsoft] = TABLES.get_or_init(|| [table(ONNX), table(MICROSOFT)]);
+    let [onnx, microsoft, classic] = TABLES.get_or_init(|| [ONNX, MICROSOFT, CLASSIC].map(table));
     match domain {
         "" => onnx.get(op_type).copied(),
         "com.microsoft" => microsoft.get(op_type).copied(),
+        "ai.onnx.ml" => classic.get(op_type).copied(),
         _ => None,
     }
 }
@@ -105,7 +112,7 @@ mod tests {
 
     #[test]
     fn operators_are_there_once() {
-        for (domain, tables) in [("", ONNX), ("com.microsoft", MICROSOFT)] {
+        for (domain, tables) in [("", ONNX), ("com.microsoft", MICROSOFT), ("ai.onnx.ml", CLASSIC)] {
             let mut names = HashSet::new();
             for (name, _) in tables.iter().flat_map(|table| table.iter()) {
                 assert!(names.insert(name), "{name} is there twice");

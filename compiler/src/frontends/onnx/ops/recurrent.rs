@@ -10,7 +10,7 @@ use halite_sizes::Size;
 use super::{
     Import, NodeView, Result,
     recurrent_activations::{Activation, activations, number},
-    recurrent_network::{Kind, MOST_STEPS, Network},
+    recurrent_network::{Kind, Network},
     recurrent_plain,
     recurrent_weights::{Matrix, is_of_bytes},
 };
@@ -43,11 +43,24 @@ struct Direction {
     state: State,
 }
 
+/// Steps from which on they are runs of a loop: put in one by one, all of them would have to be compiled.
+const MANY_STEPS: u64 = 256;
+/// Steps that a run of that loop does: beside them, what the host does for it is little.
+const TURN: u64 = 16;
+
 /// The number of a step.
 #[derive(Clone, Copy)]
 enum Step {
     Known(Operand),
     Computed(TensorId),
+}
+
+/// The numbers of some steps, by their places among these.
+type Number<'a> = dyn Fn(&mut Builder, u64) -> Result<Step> + 'a;
+
+/// A number that is known.
+fn known(step: u64) -> Step {
+    Step::Known(Operand::Constant(Scalar::Int(step.cast_signed(), DType::I32)))
 }
 
 /// What a step hands to the next, `[batch, hidden]`.
@@ -88,9 +101,6 @@ fn recurrent(b: &mut Builder, node: &NodeView<'_>, kind: Kind) -> Result<Vec<Ten
     if recurrent_plain::is_plain(b, node, &network, x, &activations) {
         let made = recurrent_plain::run(b, node, &network, x, &reverse, &activations[0])?;
         return results(b, kind, batch_first, made, element);
-    }
-    if steps.is_constant() && steps > MOST_STEPS {
-        return Err(node.unsupported(format!("{steps} steps; there are up to {MOST_STEPS}")));
     }
     let (mut all, mut hiddens, mut cells) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (reverse, activations)) in reverse.into_iter().zip(activations).enumerate() {
@@ -197,27 +207,122 @@ impl Network {
             }
         }
         if !self.steps.is_constant() {
-            return self.in_loop(b, inputs, after_reset, direction);
+            let one = [self.steps, 1.into(), self.batch, rows.into()];
+            let blocks = b.reshape_to(inputs, &one)?;
+            let (made, last) = self.turns(b, blocks, after_reset, direction, direction.state)?;
+            let made = b.reshape_to(made, &[self.steps, self.batch, self.hidden.into()])?;
+            return Ok((made, last));
         }
         let steps = self.steps.value();
-        let mut state = direction.state;
+        if steps == 0 {
+            let zero = b.float(DType::F32, 0.0)?;
+            let none = b.expand_to(zero, &[0.into(), self.batch, self.hidden.into()])?;
+            return Ok((none, direction.state));
+        }
+        if steps >= MANY_STEPS {
+            return self.in_turns(b, inputs, after_reset, direction);
+        }
+        let number = |_: &mut Builder, step: u64| Ok(known(step));
+        self.line(b, (inputs, &number), after_reset, direction, direction.state)
+    }
+
+    /// Steps one behind the other, as many as there are inputs `[steps, batch, gates * hidden]`: all outputs, and the last state.
+    fn line(
+        &self,
+        b: &mut Builder,
+        (inputs, number): (TensorId, &Number<'_>),
+        after_reset: Option<TensorId>,
+        direction: &Direction,
+        mut state: State,
+    ) -> Result<(TensorId, State)> {
+        let [steps, _, rows] = *b.sizes(inputs) else { return Ok((inputs, state)) };
+        let steps = steps.value();
         let mut outputs = vec![state.hidden; steps as usize];
         for step in 0..steps {
             let step = if direction.reverse { steps - 1 - step } else { step };
             let input = part(b, inputs, 0, step, 1)?;
-            let input = b.reshape_to(input, &[self.batch, rows.into()])?;
+            let input = b.reshape_to(input, &[self.batch, rows])?;
             let next = self.step(b, input, after_reset, direction, state)?;
-            let at = Operand::Constant(Scalar::Int(step as i64, DType::I32));
-            let (output, next) = self.within_length(b, Step::Known(at), state, next)?;
+            let (output, next) = self.within_length(b, &|b| number(b, step), state, next)?;
             outputs[step as usize] = b.reshape_to(output, &self.row())?;
             state = next;
         }
-        if outputs.is_empty() {
-            let zero = b.float(DType::F32, 0.0)?;
-            let none = b.expand_to(zero, &[0.into(), self.batch, self.hidden.into()])?;
-            return Ok((none, state));
-        }
         Ok((b.concat(&outputs, 0)?, state))
+    }
+
+    /// The same where there are many: each run of a loop does some of them, and those that are no whole turn stand beside it.
+    fn in_turns(
+        &self,
+        b: &mut Builder,
+        inputs: TensorId,
+        after_reset: Option<TensorId>,
+        direction: &Direction,
+    ) -> Result<(TensorId, State)> {
+        let (steps, each) = (self.steps.value(), TURN);
+        let (turns, rest) = (steps / each, steps % each);
+        let mut state = direction.state;
+        let mut others = None;
+        let mut beside = |b: &mut Builder, state: State| -> Result<State> {
+            if rest == 0 {
+                return Ok(state);
+            }
+            let own = part(b, inputs, 0, steps - rest, rest)?;
+            let number = |_: &mut Builder, step: u64| Ok(known(steps - rest + step));
+            let (outputs, state) = self.line(b, (own, &number), after_reset, direction, state)?;
+            others = Some(outputs);
+            Ok(state)
+        };
+        // They are the last by their place.
+        if direction.reverse {
+            state = beside(b, state)?;
+        }
+        let whole = part(b, inputs, 0, 0, turns * each)?;
+        let rows = b.sizes(whole)[2];
+        let blocks = b.reshape_to(whole, &[turns.into(), each.into(), self.batch, rows])?;
+        let (made, mut state) = self.turns(b, blocks, after_reset, direction, state)?;
+        if !direction.reverse {
+            state = beside(b, state)?;
+        }
+        let made = b.reshape_to(made, &[(turns * each).into(), self.batch, self.hidden.into()])?;
+        let all: Vec<TensorId> = [made].into_iter().chain(others).collect();
+        Ok((b.concat(&all, 0)?, state))
+    }
+
+    /// Runs of a loop over inputs `[turns, steps of a turn, batch, gates * hidden]`; outputs lie in the same way.
+    fn turns(
+        &self,
+        b: &mut Builder,
+        blocks: TensorId,
+        after_reset: Option<TensorId>,
+        direction: &Direction,
+        start: State,
+    ) -> Result<(TensorId, State)> {
+        let [turns, each, ..] = *b.sizes(blocks) else { return Ok((blocks, start)) };
+        let zero = b.float(DType::F32, 0.0)?;
+        let outputs = b.expand_to(zero, &[turns, each, self.batch, self.hidden.into()])?;
+        let last = b.computed(DType::I64, &[], vec![turns - 1])?;
+        let made = b.repeat(turns, &[outputs, start.hidden, start.cell], |b, run, carried| {
+            let at = match direction.reverse {
+                true => b.binary(Function::Sub, last, run)?,
+                false => run,
+            };
+            let state = State { hidden: carried[1], cell: carried[2] };
+            let number = |b: &mut Builder, step: u64| {
+                let number = |value: u64| Operand::Constant(Scalar::Int(value.cast_signed(), DType::I64));
+                let number = b.map(&[at], DType::I64, |p, x| {
+                    let first = p.call(Function::Mul, &[x[0], number(each.value())]);
+                    p.call(Function::Add, &[first, number(step)])
+                })?;
+                Ok(Step::Computed(number))
+            };
+            let block = b.gather(blocks, at, 0)?;
+            let (block, next) = self.line(b, (block, &number), after_reset, direction, state)?;
+            let row = b.reshape_to(block, &[1.into(), each, self.batch, self.hidden.into()])?;
+            let place = b.reshape(at, &[1, 1])?;
+            let outputs = b.scatter_nd([carried[0], place, row], Reduction::None)?;
+            Ok(vec![outputs, next.hidden, next.cell])
+        })?;
+        Ok((made[0], State { hidden: made[1], cell: made[2] }))
     }
 
     /// What a step gives, `[1, batch, hidden]`.
@@ -240,38 +345,16 @@ impl Network {
         }
     }
 
-    /// The same as runs of a loop, each of which writes its row of the outputs.
-    fn in_loop(
+    /// Sequences that have ended give zeros and keep their state.
+    fn within_length(
         &self,
         b: &mut Builder,
-        inputs: TensorId,
-        after_reset: Option<TensorId>,
-        direction: &Direction,
+        at: &dyn Fn(&mut Builder) -> Result<Step>,
+        old: State,
+        new: State,
     ) -> Result<(TensorId, State)> {
-        let zero = b.float(DType::F32, 0.0)?;
-        let outputs = b.expand_to(zero, &[self.steps, self.batch, self.hidden.into()])?;
-        let last = b.computed(DType::I64, &[], vec![self.steps - 1])?;
-        let start = direction.state;
-        let made = b.repeat(self.steps, &[outputs, start.hidden, start.cell], |b, run, carried| {
-            let at = match direction.reverse {
-                true => b.binary(Function::Sub, last, run)?,
-                false => run,
-            };
-            let state = State { hidden: carried[1], cell: carried[2] };
-            let input = b.gather(inputs, at, 0)?;
-            let next = self.step(b, input, after_reset, direction, state)?;
-            let (output, next) = self.within_length(b, Step::Computed(at), state, next)?;
-            let (row, place) = (b.reshape_to(output, &self.row())?, b.reshape(at, &[1, 1])?);
-            let outputs = b.scatter_nd([carried[0], place, row], Reduction::None)?;
-            Ok(vec![outputs, next.hidden, next.cell])
-        })?;
-        Ok((made[0], State { hidden: made[1], cell: made[2] }))
-    }
-
-    /// Sequences that have ended give zeros and keep their state.
-    fn within_length(&self, b: &mut Builder, at: Step, old: State, new: State) -> Result<(TensorId, State)> {
         let Some(lengths) = self.lengths else { return Ok((new.hidden, new)) };
-        let goes_on = match at {
+        let goes_on = match at(b)? {
             Step::Known(at) => {
                 b.map(&[lengths], ElementType::Bool, |p, x| p.call(Function::Gt, &[x[0], at]))?
             }

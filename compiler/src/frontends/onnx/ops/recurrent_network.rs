@@ -4,9 +4,6 @@ use halite_sizes::Size;
 
 use crate::graph::TensorId;
 
-/// Most steps: each takes a dozen operations.
-pub(super) const MOST_STEPS: u64 = 2048;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Rnn,
@@ -36,7 +33,7 @@ impl Kind {
 /// What holds for all directions.
 pub(super) struct Network {
     pub(super) kind: Kind,
-    /// Where this is open, steps are runs of a loop.
+    /// Where this is open or large, steps are runs of a loop.
     pub(super) steps: Size,
     pub(super) batch: Size,
     /// Elements of an input.

@@ -9,7 +9,7 @@ use halite_ops::{
 use super::{
     NodeView, Result,
     recurrent_activations::Activation,
-    recurrent_network::{Kind, MOST_STEPS, Network},
+    recurrent_network::{Kind, Network},
     recurrent_weights::is_of_bytes,
 };
 use crate::{
@@ -19,6 +19,9 @@ use crate::{
 
 /// Sequences, times units, from which on steps are products of matrices, which other kernels do better.
 const MANY_SUMS: u64 = 1 << 17;
+
+/// Most steps of layers of so many units that each step is a dispatch.
+const MOST_STEPS: u64 = 2048;
 
 /// Whether the operation computes what the node says of `x`, `[steps, batch, width]`.
 pub(super) fn is_plain(

@@ -14,6 +14,9 @@ use crate::{
 
 pub(super) const OPS: &[(&str, Import)] = &[("Resize", resize), ("Upsample", upsample)];
 
+/// Of ONNX 11 and 12, and what tf2onnx writes still: the middles of places, not moved back.
+const TENSORFLOW_NEAREST: &str = "tf_half_pixel_for_nn";
+
 /// What old operators do: places by the scale alone, and the place before.
 fn plain(node: &NodeView<'_>) -> Result<Resizing> {
     Ok(Resizing {
@@ -211,13 +214,15 @@ fn sized(
 }
 
 fn manner(node: &NodeView<'_>) -> Result<Resizing> {
-    let placement = match node.string("coordinate_transformation_mode", "half_pixel")?.as_str() {
+    let mode = node.string("coordinate_transformation_mode", "half_pixel")?;
+    let placement = match mode.as_str() {
         "half_pixel" => Placement::Plain(Coordinates::HalfPixel),
         "half_pixel_symmetric" => Placement::HalfPixelSymmetric,
         "pytorch_half_pixel" => Placement::Plain(Coordinates::PytorchHalfPixel),
         "align_corners" => Placement::Plain(Coordinates::AlignCorners),
         "asymmetric" => Placement::Plain(Coordinates::Asymmetric),
         "tf_crop_and_resize" => Placement::Crop,
+        TENSORFLOW_NEAREST => Placement::Plain(Coordinates::HalfPixel),
         other => return Err(node.unsupported(format!("coordinate_transformation_mode '{other}'"))),
     };
     let nearest = match node.string("nearest_mode", "round_prefer_floor")?.as_str() {
@@ -227,8 +232,19 @@ fn manner(node: &NodeView<'_>) -> Result<Resizing> {
         "ceil" => Nearest::Ceil,
         other => return Err(node.invalid(format!("nearest_mode '{other}' is none that ONNX has"))),
     };
+    let interpolation = interpolation(node)?;
+    let nearest = match (mode.as_str(), interpolation, nearest) {
+        // What lies before the middle of a place is what is nearest to its beginning, half a place earlier.
+        (TENSORFLOW_NEAREST, Interpolation::Nearest, Nearest::Floor) => Nearest::RoundPreferCeil,
+        (TENSORFLOW_NEAREST, ..) => {
+            return Err(
+                node.unsupported(format!("coordinate_transformation_mode '{mode}' but for nearest, floor"))
+            );
+        }
+        _ => nearest,
+    };
     Ok(Resizing {
-        interpolation: interpolation(node)?,
+        interpolation,
         placement,
         nearest,
         cubic: node.float("cubic_coeff_a", -0.75)?.into(),

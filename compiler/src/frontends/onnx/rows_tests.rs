@@ -1,0 +1,75 @@
+//! Rows of tables of codes, and places of rows, as exporters take them.
+
+use halite_ops::Values;
+
+use super::{
+    Model,
+    encode::{FLOAT, INT64, Message, floats, graph, int, model, node, port, tensor},
+};
+use crate::{CompileError, graph::Graph, signature::Bindings};
+
+const UINT8: i64 = 2;
+
+fn made(
+    node: Message,
+    constants: &[Message],
+    input: Message,
+    output: Message,
+) -> Result<Graph, CompileError> {
+    let bytes = model(&graph(&[node], constants, &[input], &[output]), &[]);
+    Model::from_bytes(bytes).unwrap().graph(&Bindings::default())
+}
+
+/// The result for rows 2, 0, 2 and -3 of a table of three rows of 18 codes, in blocks of 16.
+fn rows(bits: usize, zeros: Option<&[u8]>) -> Result<Vec<f64>, CompileError> {
+    let each = 18 * bits / 8;
+    let table: Vec<u8> = (0..3 * each).map(|at| (at * 37 + 11) as u8).collect();
+    let scales = [0.5, 2.0, -1.0, 0.25, 4.0, 8.0];
+    let mut constants =
+        vec![tensor("t", UINT8, &[3, each as i64], &table), tensor("s", FLOAT, &[3, 2], &floats(scales))];
+    let mut inputs = vec!["t", "x", "s"];
+    if let Some(zeros) = zeros {
+        constants.push(tensor("z", UINT8, &[3, zeros.len() as i64 / 3], zeros));
+        inputs.push("z");
+    }
+    let attributes = [int("bits", bits as i64), int("block_size", 16)];
+    let node = node("com.microsoft:GatherBlockQuantized", &inputs, &["y"], &attributes);
+    let graph = made(node, &constants, port("x", INT64, &[2, 2]), port("y", FLOAT, &[2, 2, 18]))?;
+    let results = graph.evaluate(&[Values::Int(vec![2, 0, 2, -3])]).unwrap();
+    let code = |bytes: &[u8], each: usize, row: usize, at: usize| match bits {
+        4 => i32::from(bytes[row * each + at / 2] >> (at % 2 * 4) & 15),
+        _ => i32::from(bytes[row * each + at]),
+    };
+    let wanted =
+        [2usize, 0, 2, 0].into_iter().flat_map(|row| (0..18).map(move |at| (row, at))).map(|(row, at)| {
+            let zero = zeros.map_or(1 << (bits - 1), |zeros| code(zeros, zeros.len() / 3, row, at / 16));
+            f64::from(code(&table, each, row, at) - zero) * f64::from(scales[row * 2 + at / 16])
+        });
+    assert_eq!(results[0].floats(), wanted.collect::<Vec<_>>());
+    Ok(results[0].floats())
+}
+
+#[test]
+fn rows_of_codes_in_blocks_are_taken_apart() {
+    rows(4, None).unwrap();
+    rows(4, Some(&[0x3a, 0x07, 0xf1])).unwrap();
+    rows(8, None).unwrap();
+    rows(8, Some(&[1, 200, 3, 4, 255, 0])).unwrap();
+    let refused = rows(2, None).unwrap_err().to_string();
+    assert!(refused.contains("codes of 2 bits") && refused.contains("4 or 8 bits"), "{refused}");
+}
+
+#[test]
+fn features_are_places_of_the_last_dimension() {
+    let places = tensor("p", INT64, &[1, 3], &[2i64, 0, 2].map(i64::to_le_bytes).concat());
+    for (dims, wanted) in [(vec![2, 3], vec![3.0, 1.0, 3.0, 6.0, 4.0, 6.0]), (vec![3], vec![3.0, 1.0, 3.0])] {
+        let result = if dims.len() == 1 { [1, 3] } else { [2, 3] };
+        let node = node("ai.onnx.ml:ArrayFeatureExtractor", &["x", "p"], &["y"], &[]);
+        let count = dims.iter().product::<i64>();
+        let graph =
+            made(node, std::slice::from_ref(&places), port("x", FLOAT, &dims), port("y", FLOAT, &result))
+                .unwrap();
+        let x: Vec<f64> = (1..=count).map(|at| at as f64).collect();
+        assert_eq!(graph.evaluate(&[Values::Float(x)]).unwrap()[0].floats(), wanted);
+    }
+}

@@ -113,7 +113,8 @@ pub fn run(options: &Options) -> Result<()> {
     for (package, tests) in TESTS {
         say(&format!("tests that attack: {package}"));
         let tests = tests.iter().flat_map(|test| ["--test", test]);
-        shell::run(cargo(&["test", "--package", package, "--no-fail-fast"]).args(tests))?;
+        let mut command = cargo(&["test", "--package", package, "--no-fail-fast"]);
+        shell::run(command.env("HALITE_TEST_THOROUGH", "1").args(tests))?;
     }
     Ok(())
 }

@@ -77,6 +77,17 @@ const ON_EACH_DEVICE: &str = "malformed";
 /// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
 const ON_LAST_DEVICE: [&str; 1] = ["kernels"];
 
+/// Test programs of `halite-conformance` that run on the last driver only in the short form: models whose kernels `suites` runs on each.
+const SHORT_ON_LAST_DEVICE: [&str; 1] = ["compiler"];
+
+/// Packages and test programs that run on the first driver only in the short form. They hold what becomes of models in sessions and of
+/// drivers that fail; what is the driver's own in it are kernels, which `suites` runs on each.
+const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
+    ("halite-c", &["generate"]),
+    ("halite-conformance", &["hazards", "onnx", "peers"]),
+    ("halite", &["faults", "generate", "host_memory", "open", "programs"]),
+];
+
 /// Tests of programs that run on each driver, to which it is the same which: left out on all but the first.
 const SAME_ON_EACH: [&str; 3] = [
     "a_part_of_all_suites_on_the_cpu_devices",
@@ -88,7 +99,8 @@ const SAME_ON_EACH: [&str; 3] = [
 const WITHOUT_LOADER: [&str; 3] = ["direct", "dispatch", "transfer"];
 
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
-const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
+const LONGEST: [&str; 7] =
+    ["halite_compiler", "shaders", "kernels", "suites", "compiler", "elementwise", "corpus"];
 
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
@@ -183,11 +195,17 @@ fn only(icd: &Icd) -> Vec<Variable> {
 }
 
 /// Whether a program's tests run on the driver at this place in the list of so many.
-fn is_run_on(binary: &Binary, place: usize, drivers: usize) -> bool {
-    if binary.package == "halite-conformance" && ON_LAST_DEVICE.contains(&binary.target.as_str()) {
+fn is_run_on(binary: &Binary, place: usize, drivers: usize, is_thorough: bool) -> bool {
+    let target = binary.target.as_str();
+    let is_of_conformance = binary.package == "halite-conformance";
+    let last = ON_LAST_DEVICE.contains(&target) || !is_thorough && SHORT_ON_LAST_DEVICE.contains(&target);
+    if is_of_conformance && last {
         return place + 1 == drivers;
     }
-    place == 0 || !is_any_device_enough(binary)
+    let first = SHORT_ON_FIRST_DEVICE
+        .iter()
+        .any(|(package, targets)| binary.package == *package && targets.contains(&target));
+    place == 0 || !(is_any_device_enough(binary) || !is_thorough && first)
 }
 
 /// Whether a program's tests are the same on each device, so that they run once.
@@ -205,6 +223,8 @@ fn check_names(built: &Built) -> Result<()> {
     let names = WITHOUT_VULKAN
         .iter()
         .chain(&ON_LAST_DEVICE)
+        .chain(&SHORT_ON_LAST_DEVICE)
+        .chain(SHORT_ON_FIRST_DEVICE.iter().flat_map(|(_, targets)| *targets))
         .chain(&LONGEST)
         .chain(&PLUGIN_TESTS)
         .chain(&WITHOUT_LOADER)
@@ -235,8 +255,9 @@ impl Tests<'_> {
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
         for (place, icd) in self.icds.iter().enumerate() {
             let mut programs = device.clone();
-            programs.retain(|binary| is_run_on(binary, place, self.icds.len()));
+            programs.retain(|binary| is_run_on(binary, place, self.icds.len(), self.options.thorough));
             let mut variables = only(icd);
+            variables.push(("HALITE_TEST_PART", self.part(place)));
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
             let mut manner = self.manner(variables);
@@ -249,6 +270,11 @@ impl Tests<'_> {
             steps.skip("tests on a device", "there is no Vulkan driver");
         }
         self.without_loader(swiftshader, steps);
+    }
+
+    /// Which of so many parts of the cases that are of one kind a driver gets; in the short form they are dealt out.
+    fn part(&self, place: usize) -> Option<OsString> {
+        (!self.options.thorough).then(|| format!("{}/{}", place + 1, self.icds.len()).into())
     }
 
     fn manner(&self, variables: Vec<Variable>) -> Manner {

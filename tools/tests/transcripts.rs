@@ -1,8 +1,6 @@
 //! Replays recorded sessions of iree-run-module: same standard output, same success or failure.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
-
+use crate::common;
 use std::{fs, path::Path};
 
 /// Recorded sessions that are not replayed, and why.

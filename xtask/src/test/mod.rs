@@ -105,13 +105,18 @@ const LONGEST: [&str; 7] =
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
 
-/// The tools without linked drivers; and a package that has the features of other crates chosen as they are for the whole
+/// The tools without linked drivers; and packages that have the features of other crates chosen as they are for the whole
 /// workspace, so that only what is different is compiled anew.
-pub const WITHOUT_DRIVERS: [&str; 3] =
-    ["--package=halite-tools", "--package=halite-targets", "--no-default-features"];
+pub const WITHOUT_DRIVERS: [&str; 5] = [
+    "--package=halite-tools",
+    "--package=halite-shaders",
+    "--package=halite-targets",
+    "--package=xtask",
+    "--no-default-features",
+];
 
 /// All that is tested, with the tests.
-const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--keep-going"];
+pub const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--keep-going"];
 
 /// Sets up and runs all tests; those that need a device once per driver.
 pub fn run(options: &Options) -> Result<()> {

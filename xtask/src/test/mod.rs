@@ -75,18 +75,18 @@ const ON_EACH_DEVICE: &str = "malformed";
 
 /// Test programs that run once, on the last driver: they hold what we do to kernels before any driver sees them, and drivers take
 /// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
-const ON_LAST_DEVICE: [&str; 1] = ["kernels"];
+const ON_LAST_DEVICE: [(&str, &[&str]); 1] = [("halite-conformance", &["kernels"])];
 
-/// Test programs of `halite-conformance` that run on the last driver only in the short form: models whose kernels `suites` runs on each.
-const SHORT_ON_LAST_DEVICE: [&str; 1] = ["compiler"];
-
-/// Packages and test programs that run on the first driver only in the short form. They hold what becomes of models in sessions and of
-/// drivers that fail; what is the driver's own in it are kernels, which `suites` runs on each.
+/// Packages and test programs that run on one driver in the short form, on the first or the last, whichever compiles their kernels
+/// sooner of llvmpipe and SwiftShader. They hold what becomes of models in sessions and of drivers that fail; what is the driver's own in
+/// it are kernels, which `suites` runs.
 const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
     ("halite-c", &["generate"]),
-    ("halite-conformance", &["hazards", "onnx", "peers"]),
-    ("halite", &["faults", "generate", "host_memory", "open", "programs"]),
+    ("halite-conformance", &["hazards"]),
+    ("halite", &["faults", "generate", "host_memory", "programs"]),
 ];
+const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
+    [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
 /// Tests of programs that run on each driver, to which it is the same which: left out on all but the first.
 const SAME_ON_EACH: [&str; 3] = [
@@ -202,15 +202,13 @@ fn only(icd: &Icd) -> Vec<Variable> {
 /// Whether a program's tests run on the driver at this place in the list of so many.
 fn is_run_on(binary: &Binary, place: usize, drivers: usize, is_thorough: bool) -> bool {
     let target = binary.target.as_str();
-    let is_of_conformance = binary.package == "halite-conformance";
-    let last = ON_LAST_DEVICE.contains(&target) || !is_thorough && SHORT_ON_LAST_DEVICE.contains(&target);
-    if is_of_conformance && last {
+    let is_of = |lists: &[(&str, &[&str])]| {
+        lists.iter().any(|(package, targets)| binary.package == *package && targets.contains(&target))
+    };
+    if is_of(&ON_LAST_DEVICE) || !is_thorough && is_of(&SHORT_ON_LAST_DEVICE) {
         return place + 1 == drivers;
     }
-    let first = SHORT_ON_FIRST_DEVICE
-        .iter()
-        .any(|(package, targets)| binary.package == *package && targets.contains(&target));
-    place == 0 || !(is_any_device_enough(binary) || !is_thorough && first)
+    place == 0 || !(is_any_device_enough(binary) || !is_thorough && is_of(&SHORT_ON_FIRST_DEVICE))
 }
 
 /// Whether a program's tests are the same on each device, so that they run once.
@@ -225,11 +223,10 @@ fn is_any_device_enough(binary: &Binary) -> bool {
 
 /// The lists above name test programs that are there.
 fn check_names(built: &Built) -> Result<()> {
+    let lists = ON_LAST_DEVICE.iter().chain(&SHORT_ON_LAST_DEVICE).chain(&SHORT_ON_FIRST_DEVICE);
     let names = WITHOUT_VULKAN
         .iter()
-        .chain(&ON_LAST_DEVICE)
-        .chain(&SHORT_ON_LAST_DEVICE)
-        .chain(SHORT_ON_FIRST_DEVICE.iter().flat_map(|(_, targets)| *targets))
+        .chain(lists.flat_map(|(_, targets)| *targets))
         .chain(&LONGEST)
         .chain(&PLUGIN_TESTS)
         .chain(&WITHOUT_LOADER)

@@ -1,6 +1,6 @@
 //! Lists what lies in the crate's folders, sorted, so that builds are the same everywhere: every `spirv/*.spv`, and the
 //! `variants.json` of every folder in `ops`. A new operation or kernel is found without a line of Rust. The SPIR-V is
-//! packed and compressed, to a sixth of its size.
+//! packed and compressed, to a ninth of its size.
 
 #[path = "src/words.rs"]
 mod words;
@@ -36,27 +36,49 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
-/// Writes files, sorted and compressed, one behind the other, and a list of names, their places and sizes.
+/// How many bytes are compressed together at most. Neighbours in the list are variants of one kernel and say much the same; to get at
+/// one, those before it are unpacked, too.
+const TOGETHER: usize = 64 << 10;
+
+/// Writes files, sorted and compressed in groups, one behind the other, and a list of names, their places and sizes.
 fn write_compressed(name: &str, files: impl Iterator<Item = (String, PathBuf)>) {
     let mut files: Vec<_> = files.collect();
     files.sort();
     let (mut all, mut text) = (Vec::new(), String::from("&[\n"));
+    let mut group: Vec<(String, usize, usize)> = Vec::new();
+    let mut bytes = Vec::new();
     for (name, path) in files {
         let plain = fs::read(&path).expect("the file is part of the repository");
-        let start = all.len();
         let (chunks, _) = plain.as_chunks();
         let module: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let packed = words::pack(&module).expect("the file is SPIR-V");
-        let mut encoder = DeflateEncoder::new(&mut all, Compression::best());
-        encoder.write_all(&packed).and_then(|()| encoder.finish().map(drop)).expect("vectors take all bytes");
-        let (end, packed, size) = (all.len(), packed.len(), plain.len());
-        text.push_str(&format!(
-            "    Stored {{ name: {name:?}, start: {start}, end: {end}, packed: {packed}, size: {size} }},\n"
-        ));
+        if bytes.len() + packed.len() > TOGETHER {
+            text.push_str(&write_group(&mut all, &std::mem::take(&mut group), &std::mem::take(&mut bytes)));
+        }
+        bytes.extend(&packed);
+        group.push((name, packed.len(), plain.len()));
     }
+    text.push_str(&write_group(&mut all, &group, &bytes));
     text.push(']');
     put(&format!("{name}.bin"), &all);
     put(&format!("{name}.rs"), text.as_bytes());
+}
+
+/// Compresses a group behind others; its part of the list.
+fn write_group(all: &mut Vec<u8>, group: &[(String, usize, usize)], bytes: &[u8]) -> String {
+    let start = all.len();
+    let mut encoder = DeflateEncoder::new(&mut *all, Compression::best());
+    encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop)).expect("vectors take all bytes");
+    let end = all.len();
+    let mut at = 0;
+    let mut line = |(name, packed, size): &(String, usize, usize)| {
+        let place = at;
+        at += packed;
+        format!(
+            "    Stored {{ name: {name:?}, start: {start}, end: {end}, at: {place}, packed: {packed}, size: {size} }},\n"
+        )
+    };
+    group.iter().map(&mut line).collect()
 }
 
 /// Writes a list of names, sorted, and of what is included for each.

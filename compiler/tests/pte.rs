@@ -1,11 +1,9 @@
 //! ExecuTorch programs: graphs of real exports, computed on the host, against what PyTorch computes.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Array, compare};
+use crate::common::{Array, compare};
 use halite_compiler::{
     CompileError,
     frontends::{SourceModel as _, pte::Model},
@@ -162,9 +160,10 @@ impl Noise {
     }
 }
 
-/// Rounds of damage for each program; more with a variable, for a search.
+/// Rounds of damage for each program: a few in the short form, more with a variable, for a search.
 fn rounds() -> usize {
-    std::env::var("HALITE_DAMAGE_ROUNDS").map_or(25, |rounds| rounds.parse().unwrap())
+    let usual = if std::env::var_os("HALITE_TEST_THOROUGH").is_some() { 25 } else { 5 };
+    std::env::var("HALITE_DAMAGE_ROUNDS").map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
 #[test]

@@ -4,7 +4,7 @@ the same weights in eager PyTorch.
 
 usage: export_pte_llama.py OUT_DIR [--only vk_f32,xnn_8da4w] [--steps 128] [--room 144]
        export_pte_llama.py OUT_DIR --only large_vk_8da4w --layers 2
-       HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test program_folder -- --nocapture
+       HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test programs program_folder -- --nocapture
 
 For each: NAME.pte, tokens, positions and logits of each step as .npy, and a line of OUT_DIR/manifest.jsonl; the sets of a program
 are for one session, and `tokens` says that the largest logits have to be the same ones. The first step reads five tokens where

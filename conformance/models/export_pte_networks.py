@@ -4,7 +4,7 @@ and for every back end that a GPU could take over: Vulkan's, XNNPACK's, and none
 
 usage: export_pte_networks.py OUT_DIR [--only bert,resnet18] [--kinds vk,xnn_q8] [--draw 3 --seed 1] [--pairs bert-vk,vit-xnn_q8]
        run_pte.py OUT_DIR --table -- --device=vulkan
-       HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test program_folder -- --nocapture
+       HALITE_PTE_PROGRAMS=OUT_DIR cargo test -p halite --test programs program_folder -- --nocapture
 
 For each: NETWORK-KIND.pte, its inputs and what PyTorch computes as .npy, and a line of OUT_DIR/manifest.jsonl; what does not
 export is listed in OUT_DIR/failed.txt. Weights are random but seeded. The reference is eager PyTorch; of quantized networks, the

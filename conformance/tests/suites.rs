@@ -11,7 +11,7 @@ use std::{
 
 use halite_conformance::reports::{CaseReport, DeviceReport, RunReport, Status};
 use halite_hal::Options;
-use halite_testing::drivers::registry;
+use halite_testing::{Part, drivers::registry};
 
 /// The program with its command `run`.
 fn conformance(device: &str) -> Command {
@@ -59,8 +59,9 @@ fn family(name: &str) -> Option<String> {
     Some(format!("{operation} {}", kind.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// A case of each family of kernels, and every 40th of all others.
-fn sample(names: &[String]) -> BTreeSet<&str> {
+/// A case of each family of kernels, and every 40th of all others. Where drivers share the work, a part of every other family: the
+/// program `kernels` has a plan of each template.
+fn sample(names: &[String], part: Part) -> BTreeSet<&str> {
     let mut families: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let (kernels, others): (Vec<&String>, Vec<_>) = names.iter().partition(|name| family(name).is_some());
     for name in kernels {
@@ -69,7 +70,9 @@ fn sample(names: &[String]) -> BTreeSet<&str> {
     assert!(families.len() > 200, "{:?}", families.keys());
     // Neither the first nor the last sample of an operation, which are the smallest.
     let of_each = families.values().map(|cases| cases[cases.len() / 2]);
-    of_each.chain(others.into_iter().step_by(40).map(String::as_str)).collect()
+    let others = others.into_iter().step_by(40).map(String::as_str);
+    let step = if part == Part::WHOLE { 1 } else { 2 };
+    part.of(of_each.step_by(step)).chain(part.of(others)).collect()
 }
 
 #[test]
@@ -93,8 +96,13 @@ fn a_part_of_all_suites_on_the_vulkan_device() {
     let parts = std::env::var("HALITE_TEST_VALIDATION").unwrap_or_else(|_| "sync".to_owned());
     let validate = if parts == "off" { Vec::new() } else { vec![format!("--validate={parts}")] };
     let names = names("vulkan");
-    let cases = sample(&names).into_iter().map(|name| format!("--case={name}"));
-    holds(&run("vulkan", &validate.iter().cloned().chain(cases).collect::<Vec<_>>()), wanted.as_ref(), 200);
+    let part = Part::wanted();
+    let cases = sample(&names, part).into_iter().map(|name| format!("--case={name}"));
+    holds(
+        &run("vulkan", &validate.iter().cloned().chain(cases).collect::<Vec<_>>()),
+        wanted.as_ref(),
+        if part == Part::WHOLE { 200 } else { 100 / part.count() },
+    );
     if std::env::var_os("HALITE_TEST_THOROUGH").is_some() {
         let part = "--shard=1/80".to_owned();
         holds(&run("vulkan", &[validate, vec![part]].concat()), wanted.as_ref(), 350);

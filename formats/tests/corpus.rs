@@ -1,10 +1,8 @@
 //! Real modules: all decode, and survive being written again.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
+use crate::common::{corpus, good_modules};
 use bytes::Bytes;
-use common::{corpus, good_modules};
 use halite_formats::vmfb::{
     DispatchAbi, ModuleDef, WriteOptions, read_module, read_vulkan_executable, write_module,
     write_vulkan_executable,

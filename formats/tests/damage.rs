@@ -1,10 +1,8 @@
 //! Damaged modules and executables: an error or a sound module, never a panic, a hang, or a huge allocation.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
+use crate::common::{Noise, corpus, modules};
 use bytes::Bytes;
-use common::{Noise, corpus, modules};
 use halite_formats::vmfb::{ModuleDef, read_module, read_vulkan_executable};
 
 /// What a module that was accepted must keep to, so that nothing behind the reader has to check it again.

@@ -1,10 +1,8 @@
 //! Parameter archives written by other tools, and ours read by them.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
+use crate::common::Noise;
 use bytes::Bytes;
-use common::Noise;
 use halite_formats::params::{
     Archive, Kind, NewEntry, NewStorage, ParamError, Storage, read, read_as, write_irpa,
 };

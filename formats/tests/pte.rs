@@ -1,10 +1,8 @@
 //! ExecuTorch programs: real files against a text that another decoder wrote, and damaged ones.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
+use crate::common::{Noise, files};
 use bytes::Bytes;
-use common::{Noise, files};
 use halite_formats::pte::{
     Constant, Instruction, Plan, Program, PteError, Value, VulkanGraph, VulkanTensor, VulkanValue, XnnGraph,
 };

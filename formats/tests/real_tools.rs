@@ -1,10 +1,8 @@
 //! What we write is accepted by the original tools. They are looked for in `HALITE_IREE_BIN`, then in `PATH`.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a failed test")]
 
-mod common;
-
+use crate::common::{corpus, good_modules};
 use bytes::Bytes;
-use common::{corpus, good_modules};
 use halite_formats::params::{Entry, Kind, NewEntry, NewStorage, Storage, read_as, write_irpa};
 use halite_formats::vmfb::{
     WriteOptions, read_module, read_vulkan_executable, write_module, write_vulkan_executable,
@@ -63,7 +61,7 @@ fn calls(corpus: &Path) -> Vec<(PathBuf, Vec<String>)> {
 }
 
 /// Needs a Vulkan device that the original tool can use; minutes long, hence on request:
-/// `cargo test -p halite-formats --test real_tools -- --ignored`.
+/// `cargo test -p halite-formats --test formats real_tools -- --ignored`.
 #[test]
 #[ignore = "runs the original tool about 450 times"]
 fn the_original_runs_what_we_write_as_it_runs_its_own() {

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
-use common::{builder, device, near};
+use crate::common::{builder, device, near};
 use halite::Tensor;
 
 const MODEL: &[u8] = include_bytes!("data/codes.onnx");

@@ -2,11 +2,9 @@
 #![cfg(feature = "text")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
 use std::{fs, ops::ControlFlow};
 
-use common::{builder, device, repo};
+use crate::common::{builder, device, repo};
 use halite::{
     CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, RunOptions, Sampler, Sampling,
     Sequence, Stop,

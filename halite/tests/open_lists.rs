@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
-use common::{builder, device, near};
+use crate::common::{builder, device, near};
 use halite::{ErrorKind, Inputs, Session, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_repeats.onnx");

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
 use std::{
     sync::{
         Arc,
@@ -12,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{builder, device, near, onnx};
+use crate::common::{builder, device, near, onnx};
 use halite::{ElementType, RunOptions, Session, Stage, State, Tensor};
 
 const MODEL: &[u8] = include_bytes!("data/open_encoder.onnx");

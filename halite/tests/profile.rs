@@ -2,11 +2,9 @@
 #![cfg(feature = "compiler")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{array, builder, device, digits, near};
+use crate::common::{array, builder, device, digits, near};
 use halite::{ErrorKind, Profile, Session, WorkKind};
 
 fn session() -> Option<Session> {

@@ -8,8 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
+use crate::common;
 use std::{
     fs::File,
     panic::{AssertUnwindSafe, catch_unwind},

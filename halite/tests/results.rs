@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
-use common::{array, builder, device, digits, onnx};
+use crate::common::{array, builder, device, digits, onnx};
 use halite::{Device, PinnedTensor, Session, Tensor};
 
 /// A device whose memory is copied through staging, on any driver.

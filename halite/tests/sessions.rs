@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
 use std::thread;
 
-use common::{array, builder, device, digits, near, onnx, repo};
+use crate::common::{array, builder, device, digits, near, onnx, repo};
 use halite::{Device, ElementType, ErrorKind, Inputs, RunOptions, Session, Source, Tensor};
 
 fn expected(name: &str) -> Vec<f32> {

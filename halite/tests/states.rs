@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
-use common::{builder, device, near, onnx, repo};
+use crate::common::{builder, device, near, onnx, repo};
 use halite::{
     ErrorKind, Session, State, Tensor,
     compile::{Compiler, Model},

@@ -1,9 +1,7 @@
 //! Checks of executions: what a binding table must bring, and how often a recording may run.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use halite_hal::*;
 
 #[test]

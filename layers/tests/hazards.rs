@@ -1,12 +1,10 @@
 //! The check of barriers: what clashes and what does not, command by command, and what is said of it.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use halite_hal::*;
 use halite_layers::hazards::{self, HazardCheck, HazardKind};
 

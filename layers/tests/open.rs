@@ -1,9 +1,7 @@
 //! Devices that are opened by a URI stand behind the layers.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
-use common::refused;
+use crate::common::refused;
 use halite_hal::*;
 
 #[test]

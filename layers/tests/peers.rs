@@ -2,12 +2,10 @@
 //! reuse, threads.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use halite_hal::*;
 use halite_layers::peer;
 

@@ -1,12 +1,11 @@
 //! Checks of queue operations and host access, check by check.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
+use crate::common;
 use std::{io::Write, sync::Arc};
 
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use halite_hal::*;
 
 fn fill_op(target: BufferSpan, pattern_length: u32) -> QueueOp {

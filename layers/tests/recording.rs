@@ -1,9 +1,7 @@
 //! Checks of recordings: what `create_command_buffer` takes and what it refuses, check by check.
 #![allow(clippy::unwrap_used, reason = "a failure is a failed test, also in helpers")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use halite_hal::*;
 use halite_layers::{dump, validation::MAX_BINDING_CAPACITY};
 

@@ -1,10 +1,8 @@
 //! The tests of the layers once more, over a null driver that is reached through the plug-in interface (`common` chooses
 //! it by the name of this program).
-#![allow(
-    clippy::duplicate_mod,
-    reason = "each of the files has its own `common`, as it has when it is a program"
-)]
 
+#[path = "../../layers/tests/common/mod.rs"]
+mod common;
 #[path = "../../layers/tests/execution.rs"]
 mod execution;
 #[path = "../../layers/tests/peers.rs"]

@@ -1,7 +1,7 @@
 //! The compiled kernels and the data of variants, as `build.rs` found them in the crate's folder.
 
 use std::{
-    io::Read,
+    io::{Read, copy, sink},
     sync::{LazyLock, OnceLock},
 };
 
@@ -12,9 +12,11 @@ use crate::words;
 /// SPIR-V in the compressed bytes of all builds.
 struct Stored {
     name: &'static str,
+    /// The group that was compressed together,
     start: usize,
     end: usize,
-    /// Bytes before they were compressed,
+    /// what is in it before this build, bytes before they were compressed,
+    at: usize,
     packed: usize,
     /// and before they were packed.
     size: usize,
@@ -39,9 +41,10 @@ pub(crate) fn module(name: &str) -> Option<crate::Module> {
 }
 
 fn unpacked(stored: &Stored) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(stored.packed);
-    let compressed = &COMPRESSED[stored.start..stored.end];
-    DeflateDecoder::new(compressed).read_to_end(&mut packed).expect("build.rs has compressed it");
+    let mut packed = vec![0; stored.packed];
+    let mut group = DeflateDecoder::new(&COMPRESSED[stored.start..stored.end]);
+    let skipped = copy(&mut group.by_ref().take(stored.at as u64), &mut sink());
+    skipped.and_then(|_| group.read_exact(&mut packed)).expect("build.rs has compressed it");
     words::unpack(&packed, stored.size).expect("build.rs has packed it")
 }
 

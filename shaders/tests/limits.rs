@@ -109,9 +109,15 @@ fn steps_of_a_recurrence_share_the_code_whose_bindings_were_moved() {
 
 #[test]
 fn every_kernel_for_the_weakest_device_keeps_its_limits() {
+    /// Every which sample of an operation is looked at in the short form: many differ in types of elements and sizes of tiles only.
+    const STEP: usize = 4;
+    let is_thorough = std::env::var_os("HALITE_TEST_THOROUGH").is_some();
     let target = weakest();
+    let step = if is_thorough { 1 } else { STEP };
     let (mut seen, mut moved) = (HashSet::new(), HashSet::new());
-    for operation in Operation::NAMES.iter().flat_map(|name| Operation::samples(name)) {
+    for operation in
+        Operation::NAMES.iter().flat_map(|name| Operation::samples(name).into_iter().step_by(step))
+    {
         let plans = plans(&operation, &target);
         assert!(!plans.is_empty(), "{operation}: {:?}", rank(&operation, &target, Tuning::shipped()));
         for (variant, plan) in plans {
@@ -129,7 +135,8 @@ fn every_kernel_for_the_weakest_device_keeps_its_limits() {
             assert!(plan.scratch.iter().all(|bytes| *bytes <= BINDING_BYTES), "{variant} of {operation}");
         }
     }
-    assert!(seen.len() > 1000 && moved.len() > 20, "{} kernels, {} moved", seen.len(), moved.len());
+    let least = [1000, 20].map(|least| least / step);
+    assert!(seen.len() > least[0] && moved.len() > least[1], "{} kernels, {} moved", seen.len(), moved.len());
     validate(&moved);
 }
 

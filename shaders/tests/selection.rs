@@ -73,9 +73,11 @@ fn valhall_uses_no_shared_memory_for_convolutions() {
 
 #[test]
 fn every_sample_runs_on_every_target() {
+    // In the short form each sample on every third target.
+    let step = if std::env::var_os("HALITE_TEST_THOROUGH").is_some() { 1 } else { 3 };
     for name in Operation::NAMES {
-        for sample in Operation::samples(name) {
-            for triple in TRIPLES {
+        for (place, sample) in Operation::samples(name).into_iter().enumerate() {
+            for triple in TRIPLES.iter().skip(place % step).step_by(step) {
                 let ranked = rank(&sample, &target(triple), Tuning::shipped());
                 assert!(ranked.first().is_some_and(|c| c.plan().is_some()), "{sample} on {triple}");
             }

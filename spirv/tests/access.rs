@@ -1,7 +1,6 @@
 //! The bytes that kernels access: worked out by hand from each fixture's source.
 
-mod common;
-
+use crate::common;
 use halite_spirv::{
     access::{Access, AccessPlan, Bytes, Launch, Resource},
     analyze,

@@ -1,10 +1,8 @@
 //! The decisions about real and hand-made kernels: each fixture has the answer that its README gives.
 
-mod common;
-
 use std::process::Command;
 
-use common::fixture;
+use crate::common::fixture;
 use halite_spirv::{
     Module, analyze,
     subgroup::{Decision, Policy, SubgroupSupport, SubgroupUse, plan, subgroup_use},

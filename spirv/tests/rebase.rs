@@ -1,11 +1,9 @@
 //! Kernels that are dispatched in parts: what they declare then, and what is refused. What they
 //! compute is tested where there are devices, in the Vulkan driver.
 
-mod common;
-
 use std::{path::Path, process::Command};
 
-use common::fixture;
+use crate::common::fixture;
 use halite_spirv::{
     ChangeError, Module, REBASE_BYTES, analyze, normalize, rebase, words_from_bytes, words_to_bytes,
 };

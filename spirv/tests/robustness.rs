@@ -1,11 +1,9 @@
 //! No input makes the checks and analyses of this crate panic, and damage is found. What they decide on sound kernels is
 //! tested in `kernels.rs`.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Random, damaged, fixtures};
+use crate::common::{Random, damaged, fixtures};
 use halite_spirv::{
     Module,
     access::{AccessPlan, Launch},

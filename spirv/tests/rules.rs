@@ -1,9 +1,7 @@
 //! Tests of the rules that keep drivers from crashing: a sound kernel with one word changed, or one instruction
 //! added, is refused, and the message names what is wrong. Random damage is in `robustness.rs`.
 
-mod common;
-
-use common::fixture;
+use crate::common::fixture;
 use halite_spirv::{Module, analyze};
 
 const OP_EXT_INST: u32 = 12;

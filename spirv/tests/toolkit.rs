@@ -1,9 +1,7 @@
 //! The reader, the editor and the assembler together: what is read and written again is the same, changes can be read, and
 //! no change of damaged words panics.
 
-mod common;
-
-use common::{Random, damaged, fixtures};
+use crate::common::{Random, damaged, fixtures};
 use halite_spirv::{
     Assembler, Editor, Id, Module, NewBinding, SpirvError, analyze, instruction, normalize, rebase, rebind,
     rename_entry,

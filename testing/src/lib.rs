@@ -8,8 +8,10 @@ pub mod drivers;
 pub mod flags;
 pub mod hal;
 pub mod library;
+mod part;
 mod random;
 mod wrong;
 
+pub use part::{PART, Part};
 pub use random::Random;
 pub use wrong::{Numbers, Wrong, ulp};

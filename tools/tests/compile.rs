@@ -1,8 +1,6 @@
 //! `compile-module`, and models that the other tools compile on their way: what is written, what is kept, what is refused.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
-
+use crate::common;
 use std::{
     fs,
     io::Write as _,
@@ -10,7 +8,7 @@ use std::{
     process::Stdio,
 };
 
-use common::{command, finish, has_llvmpipe, run, run_in};
+use crate::common::{command, finish, has_llvmpipe, run, run_in};
 use serde_json::Value;
 
 /// A file of the repository.

@@ -1,10 +1,7 @@
 //! Documents for users against the tools they describe: flags and options that are named exist, and all options of
 //! the Vulkan driver are in its table.
 
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
-
-mod common;
-
+use crate::common;
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,12 +1,10 @@
 //! The tool `halite generate`, on the small models of `conformance/models/gguf_tiny.py`.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 
-use common::run;
+use crate::common::run;
 use serde_json::Value;
 
 fn model(name: &str) -> String {

@@ -1,9 +1,6 @@
 //! The `kernels` tool: what it prints for targets of the table, and the tuning file. Needs no device.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
-
-use common::{Ran, command, finish};
+use crate::common::{Ran, command, finish};
 use serde_json::Value;
 
 /// Runs the tool without the tuning file of whoever runs the tests.

@@ -1,12 +1,9 @@
 //! Inputs and outputs by name, archives, pictures, labels, standard input: on the digits network, and on scalar programs where
 //! there is no device.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
-
-mod common;
 
 use std::{fs, path::Path, process::Stdio};
 
-use common::{Ran, command, corpus, finish, has_llvmpipe, run, run_in};
+use crate::common::{Ran, command, corpus, finish, has_llvmpipe, run, run_in};
 use serde_json::Value;
 
 fn repo(path: &str) -> String {

@@ -1,10 +1,8 @@
 //! The tool `halite serve`, asked over a socket, on the small models of `conformance/models/gguf_tiny.py`.
 #![cfg(feature = "serve")]
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
+use crate::common;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,

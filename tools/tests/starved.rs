@@ -1,17 +1,15 @@
 //! Tools on a full disk, and tools that are killed: results stay right, and nothing half is left.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
-
+use crate::common;
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use common::finish;
+use crate::common::finish;
 
 fn digits(name: &str) -> String {
     format!("{}/../demo/digits/{name}", env!("CARGO_MANIFEST_DIR"))

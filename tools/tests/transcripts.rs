@@ -1,8 +1,6 @@
 //! Replays recorded sessions of iree-run-module: same standard output, same success or failure.
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
-
+use crate::common;
 use std::{fs, path::Path};
 
 /// Recorded sessions that are not replayed, and why.
@@ -104,8 +102,10 @@ fn small_programs_print_what_the_original_prints() {
         return;
     }
     let manifest = fs::read_to_string(corpus.join("small/manifest.jsonl")).unwrap();
+    // In the short form every third program: each call is a process that opens the device.
+    let step = if std::env::var_os("HALITE_TEST_THOROUGH").is_some() { 1 } else { 3 };
     let (mut same, mut failures) = (0, Vec::new());
-    for line in manifest.lines() {
+    for line in manifest.lines().step_by(step) {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         for call in row["calls"].as_array().into_iter().flatten() {
             let record = &call["llvmpipe"];
@@ -125,5 +125,5 @@ fn small_programs_print_what_the_original_prints() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(same > 90, "only {same} calls");
+    assert!(same > 90 / step, "only {same} calls");
 }

@@ -1,8 +1,7 @@
 //! The checks of contexts: control flow and calls, linking, native modules, limits, set-up and teardown.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::{
     any::Any,
     sync::{

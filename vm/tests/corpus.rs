@@ -1,8 +1,7 @@
 //! The checks over all real modules: none is refused, disassembly names match, damaged ones never panic.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::{
     fs,
     sync::Arc,

@@ -1,8 +1,7 @@
 //! The comparison of the disassembler with the official one, when that is installed.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::{collections::BTreeMap, env, process::Command};
 
 use halite_vm::disassemble;

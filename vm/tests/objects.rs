@@ -1,8 +1,7 @@
 //! The semantic checks of operations on references, lists, buffers and globals.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::collections::HashSet;
 
 use halite_abi::{Code, Result, Status};

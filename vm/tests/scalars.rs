@@ -1,8 +1,7 @@
 //! One or more semantic checks for every operation that works on numbers alone.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::collections::HashSet;
 
 use halite_abi::{Code, Result};

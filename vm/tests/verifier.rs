@@ -1,8 +1,6 @@
 //! The checks that the verifier refuses what it must, and says where and why.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
 use halite_abi::Code;
 use halite_formats::vmfb::{Export, Function, ModuleDef};
 use halite_vm::{

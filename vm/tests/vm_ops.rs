@@ -1,8 +1,7 @@
 //! The comparison with what the real runtime printed for 921 calls of 178 functions over the scalar operations.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod common;
-
+use crate::common;
 use std::{collections::HashSet, fs};
 
 use bytes::Bytes;

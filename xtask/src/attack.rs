@@ -1,9 +1,14 @@
 //! Hostile files, broken plug-ins and faults as one run: the campaign of `attack/`, then the tests that attack what is no file.
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::shell::{self, cargo, root, say};
+use crate::{
+    shell::{self, cargo, repo, root, say},
+    test::EVERYTHING,
+};
 
 /// Tests that attack: a package, and the tests in it.
 const TESTS: [(&str, &[&str]); 5] = [
@@ -71,6 +76,23 @@ fn unpack_seeds() -> Result<()> {
     })
 }
 
+/// The program that attacks. For the short form it is built as the tests are, with which it is there already: by itself it has other
+/// features, and so all of the engine is compiled once more.
+fn attacker(options: &Options, debug: bool) -> Result<Command> {
+    const PROGRAM: &str = "halite-attack";
+    if options.short {
+        shell::run(&mut cargo(&EVERYTHING))?;
+        let path = repo("target/debug").join(format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX));
+        return Ok(Command::new(path));
+    }
+    let mut command = cargo(&["run", "--package", PROGRAM]);
+    if !debug {
+        command.arg("--release");
+    }
+    command.arg("--");
+    Ok(command)
+}
+
 /// Attacks. Fails if anything did harm.
 pub fn run(options: &Options) -> Result<()> {
     let debug = options.debug || options.short;
@@ -81,14 +103,11 @@ pub fn run(options: &Options) -> Result<()> {
     let runs = std::iter::once(None).chain(options.device.iter().map(Some));
     for (index, device) in runs.enumerate() {
         say(&format!("hostile files, {}", device.map_or("compiled only", |device| device)));
-        let mut command = cargo(&["run", "--package", "halite-attack"]);
-        if !debug {
-            command.arg("--release");
-        }
+        let mut command = attacker(options, debug)?;
         let (seconds, memory) = BOUNDS;
         let seconds = if debug { seconds * UNOPTIMIZED } else { seconds };
         let cases = if options.short { SHORT } else { options.cases };
-        command.args(["--", "run"]);
+        command.arg("run");
         command.args([format!("--cases={cases}"), format!("--seed={}", options.seed)]);
         command.args([format!("--seconds={seconds}"), format!("--memory={memory}")]);
         command.arg(format!("--report={}", reports.join(format!("run-{index}.json")).display()));
@@ -113,7 +132,8 @@ pub fn run(options: &Options) -> Result<()> {
     for (package, tests) in TESTS {
         say(&format!("tests that attack: {package}"));
         let tests = tests.iter().flat_map(|test| ["--test", test]);
-        shell::run(cargo(&["test", "--package", package, "--no-fail-fast"]).args(tests))?;
+        let mut command = cargo(&["test", "--package", package, "--no-fail-fast"]);
+        shell::run(command.env("HALITE_TEST_THOROUGH", "1").args(tests))?;
     }
     Ok(())
 }

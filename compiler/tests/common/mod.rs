@@ -1,4 +1,5 @@
 //! What tests of this crate share: NumPy files, and how close values are.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
 

@@ -26,7 +26,7 @@ fn exports() -> Vec<Export> {
     folders.iter().flat_map(|folder| Export::all(folder).unwrap()).collect()
 }
 
-/// Compiled for everybody and for the CPU devices, in the short form in turns.
+/// Compiled for everybody and for the CPU devices; in the short form in turns, and every other program only.
 #[test]
 fn executorch_programs_compute_what_pytorch_computes() {
     let Some(device) = Device::vulkan() else { return };
@@ -34,7 +34,8 @@ fn executorch_programs_compute_what_pytorch_computes() {
     let (mut failures, mut ran) = (Vec::new(), 0);
     let is_thorough = std::env::var_os("HALITE_TEST_THOROUGH").is_some();
     let (exports, options) = (exports(), options());
-    let pairs = (0..).zip(&exports).flat_map(|(place, export)| {
+    let step = if is_thorough { 1 } else { 2 };
+    let pairs = (0..).zip(exports.iter().step_by(step)).flat_map(|(place, export)| {
         let either = options.iter().enumerate().filter(move |(index, _)| is_thorough || place % 2 == *index);
         either.map(move |(_, options)| (options, export))
     });
@@ -48,5 +49,5 @@ fn executorch_programs_compute_what_pytorch_computes() {
         }
     }
     assert!(failures.is_empty(), "{} of {ran} fail:\n{}", failures.len(), failures.join("\n"));
-    assert!(ran >= if is_thorough { 120 } else { 60 }, "only {ran} ran");
+    assert!(ran >= if is_thorough { 120 } else { 30 }, "only {ran} ran");
 }

@@ -53,7 +53,11 @@ impl Barrier {
 fn ordered(lines: &[String], what: &str, before: (Stages, Access), behind: (Stages, Access)) {
     let found = lines.iter().filter_map(|line| Barrier::of(line));
     let mut found = found.filter(|b| b.orders(before.0, before.1, behind.0, behind.1));
-    assert!(found.next().is_some(), "{what}: {before:?} is not ordered before {behind:?} in {lines:?}");
+    // As bits: names of flags are a feature of ash that takes half of its compilation.
+    let told =
+        |(stages, access): (Stages, Access)| format!("{:#x} of {:#x}", access.as_raw(), stages.as_raw());
+    let (before, behind) = (told(before), told(behind));
+    assert!(found.next().is_some(), "{what}: {before} is not ordered before {behind} in {lines:?}");
 }
 
 /// The lines between the nth piece of work (0 for the beginning) and the next.

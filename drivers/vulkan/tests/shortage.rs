@@ -250,8 +250,16 @@ fn kernels_that_are_the_same_are_built_once() {
         assert_eq!(built(shim, &device, 8).1, all, "another constant is another kernel");
         drop((first, second));
         assert!(all > 1);
-        assert_eq!(built(shim, &device, 7).1, all - 1, "one is kept when nobody has them");
         // The thread that built some lets go of them a moment later than it says so.
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let anew = built(shim, &device, 7).1;
+            assert!(anew < all, "one is kept when nobody has them");
+            if anew == all - 1 {
+                break;
+            }
+            assert!(Instant::now() < end, "more than one is kept: {anew} of {all} were built anew");
+        }
         let all_again = |device: &Arc<dyn Device>| {
             let end = Instant::now() + Duration::from_secs(20);
             while built(shim, device, 7).1 < all {

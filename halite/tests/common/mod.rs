@@ -1,4 +1,5 @@
 //! What tests of sessions share: the device that they run on, and small ONNX models written by hand.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::path::{Path, PathBuf};

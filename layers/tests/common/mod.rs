@@ -1,4 +1,5 @@
 //! What the tests of layers and plug-ins share: a validated null device and short ways to build things.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::{any::Any, path::PathBuf, sync::Arc};

@@ -1,5 +1,5 @@
 //! What tests share: the fixtures, and damage to them that is the same in every run.
-
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! What the command-line tests share: running a tool, finding the corpus and a device.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
     path::{Path, PathBuf},

@@ -33,7 +33,9 @@ use damage::Kind;
 use noise::Noise;
 
 /// Cases unless the environment says otherwise: under a minute on two cores.
-const DEFAULT_CASES: usize = 432;
+const THOROUGH_CASES: u64 = 432;
+/// In the short form, which `HALITE_TEST_PART` deals out to several drivers.
+const SHORT_CASES: u64 = 144;
 /// Processes at a time; each compiles its kernels on threads of its own.
 const PARALLEL: usize = 2;
 
@@ -118,10 +120,23 @@ fn cases(bases: usize) -> Vec<Case> {
         .collect();
     assert!(!kinds.is_empty(), "no kind of damage has that name; there are {:?}", Kind::ALL);
     let mut noise = Noise::new(number("HALITE_MALFORMED_SEED", 1));
-    let count = number("HALITE_MALFORMED_CASES", DEFAULT_CASES as u64) as usize;
-    (0..count)
+    let is_thorough = std::env::var_os("HALITE_TEST_THOROUGH").is_some();
+    let usual = if is_thorough { THOROUGH_CASES } else { SHORT_CASES };
+    let count = number("HALITE_MALFORMED_CASES", usual) as usize;
+    let all: Vec<_> = (0..count)
         .map(|n| Case { kind: kinds[n % kinds.len()], base: noise.below(bases), seed: noise.next() })
-        .collect()
+        .collect();
+    let (place, of) = part();
+    all.into_iter().enumerate().filter(|(n, _)| n / kinds.len() % of == place).map(|(_, case)| case).collect()
+}
+
+/// Which of how many parts of the cases is to run: `HALITE_TEST_PART=2/3` is the second of three.
+fn part() -> (usize, usize) {
+    let Ok(text) = std::env::var("HALITE_TEST_PART") else { return (0, 1) };
+    let numbers = text.split_once('/').and_then(|(place, of)| Some((place.parse().ok()?, of.parse().ok()?)));
+    let (place, of): (usize, usize) = numbers.expect("HALITE_TEST_PART is told as 2/3");
+    assert!((1..=of).contains(&place), "there is no part {text}");
+    (place - 1, of)
 }
 
 fn run_all(bases: &[Base], cases: &[Case], folder: &Path) -> Results {

@@ -1,4 +1,5 @@
 //! What the VM tests share: the corpus, and short ways to build and run modules.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration, time::Instant};

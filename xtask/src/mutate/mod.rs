@@ -219,7 +219,10 @@ impl Drop for Bench {
 impl Check {
     fn name(&self) -> String {
         match self {
-            Check::Tests { package, program: Some(program), .. } => format!("{package}, tests/{program}"),
+            Check::Tests { package, program: Some(program), filter } => {
+                let place = format!("{package}, tests/{program} {filter}");
+                place.trim_end().to_owned()
+            }
             Check::Tests { package, .. } => format!("{package}, unit tests"),
             Check::Cases(args) => format!("conformance {}", args.join(" ")),
         }

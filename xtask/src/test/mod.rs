@@ -75,7 +75,18 @@ const ON_EACH_DEVICE: &str = "malformed";
 
 /// Test programs that run once, on the last driver: they hold what we do to kernels before any driver sees them, and drivers take
 /// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
-const ON_LAST_DEVICE: [&str; 1] = ["kernels"];
+const ON_LAST_DEVICE: [(&str, &[&str]); 1] = [("halite-conformance", &["kernels"])];
+
+/// Packages and test programs that run on one driver in the short form, on the first or the last, whichever compiles their kernels
+/// sooner of llvmpipe and SwiftShader. They hold what becomes of models in sessions and of drivers that fail; what is the driver's own in
+/// it are kernels, which `suites` runs.
+const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
+    ("halite-c", &["generate"]),
+    ("halite-conformance", &["hazards"]),
+    ("halite", &["faults", "generate", "host_memory", "programs"]),
+];
+const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
+    [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
 /// Tests of programs that run on each driver, to which it is the same which: left out on all but the first.
 const SAME_ON_EACH: [&str; 3] = [
@@ -88,18 +99,24 @@ const SAME_ON_EACH: [&str; 3] = [
 const WITHOUT_LOADER: [&str; 3] = ["direct", "dispatch", "transfer"];
 
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
-const LONGEST: [&str; 5] = ["kernels", "suites", "compiler", "elementwise", "corpus"];
+const LONGEST: [&str; 7] =
+    ["halite_compiler", "shaders", "kernels", "suites", "compiler", "elementwise", "corpus"];
 
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
 
-/// The tools without linked drivers; and a package that has the features of other crates chosen as they are for the whole
+/// The tools without linked drivers; and packages that have the features of other crates chosen as they are for the whole
 /// workspace, so that only what is different is compiled anew.
-pub const WITHOUT_DRIVERS: [&str; 3] =
-    ["--package=halite-tools", "--package=halite-targets", "--no-default-features"];
+pub const WITHOUT_DRIVERS: [&str; 5] = [
+    "--package=halite-tools",
+    "--package=halite-shaders",
+    "--package=halite-targets",
+    "--package=xtask",
+    "--no-default-features",
+];
 
 /// All that is tested, with the tests.
-const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--keep-going"];
+pub const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--keep-going"];
 
 /// Sets up and runs all tests; those that need a device once per driver.
 pub fn run(options: &Options) -> Result<()> {
@@ -183,11 +200,15 @@ fn only(icd: &Icd) -> Vec<Variable> {
 }
 
 /// Whether a program's tests run on the driver at this place in the list of so many.
-fn is_run_on(binary: &Binary, place: usize, drivers: usize) -> bool {
-    if binary.package == "halite-conformance" && ON_LAST_DEVICE.contains(&binary.target.as_str()) {
+fn is_run_on(binary: &Binary, place: usize, drivers: usize, is_thorough: bool) -> bool {
+    let target = binary.target.as_str();
+    let is_of = |lists: &[(&str, &[&str])]| {
+        lists.iter().any(|(package, targets)| binary.package == *package && targets.contains(&target))
+    };
+    if is_of(&ON_LAST_DEVICE) || !is_thorough && is_of(&SHORT_ON_LAST_DEVICE) {
         return place + 1 == drivers;
     }
-    place == 0 || !is_any_device_enough(binary)
+    place == 0 || !(is_any_device_enough(binary) || !is_thorough && is_of(&SHORT_ON_FIRST_DEVICE))
 }
 
 /// Whether a program's tests are the same on each device, so that they run once.
@@ -202,9 +223,10 @@ fn is_any_device_enough(binary: &Binary) -> bool {
 
 /// The lists above name test programs that are there.
 fn check_names(built: &Built) -> Result<()> {
+    let lists = ON_LAST_DEVICE.iter().chain(&SHORT_ON_LAST_DEVICE).chain(&SHORT_ON_FIRST_DEVICE);
     let names = WITHOUT_VULKAN
         .iter()
-        .chain(&ON_LAST_DEVICE)
+        .chain(lists.flat_map(|(_, targets)| *targets))
         .chain(&LONGEST)
         .chain(&PLUGIN_TESTS)
         .chain(&WITHOUT_LOADER)
@@ -235,8 +257,9 @@ impl Tests<'_> {
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
         for (place, icd) in self.icds.iter().enumerate() {
             let mut programs = device.clone();
-            programs.retain(|binary| is_run_on(binary, place, self.icds.len()));
+            programs.retain(|binary| is_run_on(binary, place, self.icds.len(), self.options.thorough));
             let mut variables = only(icd);
+            variables.push(("HALITE_TEST_PART", self.part(place)));
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
             let mut manner = self.manner(variables);
@@ -249,6 +272,11 @@ impl Tests<'_> {
             steps.skip("tests on a device", "there is no Vulkan driver");
         }
         self.without_loader(swiftshader, steps);
+    }
+
+    /// Which of so many parts of the cases that are of one kind a driver gets; in the short form they are dealt out.
+    fn part(&self, place: usize) -> Option<OsString> {
+        (!self.options.thorough).then(|| format!("{}/{}", place + 1, self.icds.len()).into())
     }
 
     fn manner(&self, variables: Vec<Variable>) -> Manner {

@@ -9,6 +9,7 @@ mod dependencies;
 mod digest;
 mod lengths;
 mod limits;
+mod programs;
 mod sources;
 mod text;
 
@@ -35,14 +36,18 @@ struct Package {
     roots: Vec<PathBuf>,
 }
 
-/// All crates of the workspace, as cargo knows them.
-fn packages() -> Vec<Package> {
+/// What cargo knows of the workspace.
+fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
-    let packages: Vec<Package> = list(&metadata["packages"]).iter().map(package).collect();
+    serde_json::from_slice(&output.stdout).expect("cargo writes JSON")
+}
+
+/// All crates of the workspace, as cargo knows them.
+fn packages() -> Vec<Package> {
+    let packages: Vec<Package> = list(&metadata()["packages"]).iter().map(package).collect();
     assert!(packages.len() > 10, "only {} crates were found: the search is broken", packages.len());
     packages
 }

@@ -9,7 +9,7 @@ use halite_hal::Result;
 use crate::{context::DeviceContext, descriptors::SetShape};
 
 /// One binding of a dispatch, in the HAL's flat order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KernelBinding {
     /// Set.
     pub set: u32,

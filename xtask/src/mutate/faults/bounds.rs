@@ -1,7 +1,7 @@
 //! Faults in what bounds work and memory, and in what is taken for one's own: budgets, deadlines, limits of containers, files that are
 //! cut, caches on full disks and with wrong clocks, trials of plug-ins.
 
-use super::{Fault, program, unit};
+use super::{Fault, module, unit};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
@@ -82,7 +82,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/invocation.rs",
         from: "if self.deadline.is_some_and(|d| Instant::now() >= d) {",
         to: "if self.deadline.is_some_and(|d| d.elapsed().as_secs() > 3600) {",
-        checks: &[program("halite-vm", "context")],
+        checks: &[module("halite-vm", "vm", "context::")],
     },
     Fault {
         name: "vm.cancel_unseen",
@@ -90,7 +90,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/invocation.rs",
         from: "if self.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {",
         to: "if self.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed) && c.as_ptr().is_null()) {",
-        checks: &[program("halite-vm", "context")],
+        checks: &[module("halite-vm", "vm", "context::")],
     },
     Fault {
         name: "vm.memory_not_returned",
@@ -162,7 +162,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "formats/src/params/safetensors.rs",
         from: "if begin > end || end > available {",
         to: "if begin > end {",
-        checks: &[program("halite-formats", "params")],
+        checks: &[module("halite-formats", "formats", "params::")],
     },
     Fault {
         name: "hal.later_deadline",

@@ -1,6 +1,6 @@
 //! Faults in what runs, reads and writes code: the VM, SPIR-V, kernels, the compiler.
 
-use super::{Check, Fault, program, unit};
+use super::{Check, Fault, module, unit};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
@@ -9,7 +9,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/exec/int.rs",
         from: "env.unary32(i, |a| a as i8 as u32)",
         to: "env.unary32(i, |a| a as u8 as u32)",
-        checks: &[unit("halite-vm", ""), program("halite-vm", "scalars")],
+        checks: &[unit("halite-vm", ""), module("halite-vm", "vm", "scalars::")],
     },
     Fault {
         name: "vm.shift_without_sign",
@@ -17,7 +17,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/exec/int.rs",
         from: "shift64(env, i, |a, n| (a as i64).wrapping_shr(n) as u64)",
         to: "shift64(env, i, |a, n| a.wrapping_shr(n))",
-        checks: &[unit("halite-vm", ""), program("halite-vm", "scalars")],
+        checks: &[unit("halite-vm", ""), module("halite-vm", "vm", "scalars::")],
     },
     Fault {
         name: "vm.conversion_rounds_to_even",
@@ -25,7 +25,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/exec/float.rs",
         from: "9_223_372_036_854_775_808.0;\n    let rounded = value.round();",
         to: "9_223_372_036_854_775_808.0;\n    let rounded = value.round_ties_even();",
-        checks: &[unit("halite-vm", ""), program("halite-vm", "scalars")],
+        checks: &[unit("halite-vm", ""), module("halite-vm", "vm", "scalars::")],
     },
     Fault {
         name: "vm.register_out_of_range",
@@ -33,7 +33,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/verify/operands.rs",
         from: "if u32::from(reg) >= self.cell_limit {",
         to: "if u32::from(reg) > self.cell_limit {",
-        checks: &[program("halite-vm", "verifier")],
+        checks: &[module("halite-vm", "vm", "verifier::")],
     },
     Fault {
         name: "vm.load_beyond_the_end",
@@ -49,7 +49,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "spirv/src/access/narrow.rs",
         from: "(Order::Less, true) => below(left, right, 1),",
         to: "(Order::Less, true) => below(left, right, 0),",
-        checks: &[program("halite-spirv", "access")],
+        checks: &[module("halite-spirv", "spirv", "access::")],
     },
     Fault {
         name: "spirv.stride_lost",
@@ -57,7 +57,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "spirv/src/access/bytes.rs",
         from: "let count = high.checked_sub(*low)?.checked_add(1)?;",
         to: "let count = high.checked_sub(*low)?;",
-        checks: &[program("halite-spirv", "access")],
+        checks: &[module("halite-spirv", "spirv", "access::")],
     },
     Fault {
         name: "kernels.tie_of_the_largest",
@@ -74,7 +74,7 @@ pub(super) const FAULTS: &[Fault] = &[
         from: "let groups = layout.elements.div_ceil(LANES * quads * lanes);",
         to: "let groups = (layout.elements / (LANES * quads * lanes)).max(1);",
         checks: &[
-            program("halite-shaders", "emitted"),
+            module("halite-shaders", "shaders", "emitted::"),
             Check::Cases(&["run", "--suite=kernels", "--device=vulkan", "--filter=elementwise"]),
         ],
     },

@@ -1,6 +1,6 @@
 //! Faults in the HAL and its drivers.
 
-use super::{Check, Fault, program, unit};
+use super::{Check, Fault, module, program, unit};
 
 /// The device suite on the Vulkan device at hand.
 const VULKAN: Check = Check::Cases(&["run", "--suite=hal", "--device=vulkan"]);
@@ -159,7 +159,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "layers/src/validation/range.rs",
         from: "Some(rest) if length <= rest => Ok(length),",
         to: "Some(rest) if length <= rest + 1 => Ok(length),",
-        checks: &[program("halite-layers", "recording")],
+        checks: &[module("halite-layers", "layers", "recording::")],
     },
     Fault {
         name: "hal.overlap_of_one_byte",
@@ -167,7 +167,10 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "layers/src/validation/range.rs",
         from: "if length > 0 && source.abs_diff(target) < length {",
         to: "if length > 0 && source.abs_diff(target) < length - 1 {",
-        checks: &[program("halite-layers", "recording"), program("halite-layers", "queue_operations")],
+        checks: &[
+            module("halite-layers", "layers", "recording::"),
+            module("halite-layers", "layers", "queue_operations::"),
+        ],
     },
     Fault {
         name: "hal.callback_early",
@@ -183,7 +186,10 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "layers/src/validation/lifetime.rs",
         from: "Some(entry) if entry.live => entry.live = false,",
         to: "Some(entry) if entry.live => {}",
-        checks: &[program("halite-layers", "queue_operations"), program("halite-layers", "execution")],
+        checks: &[
+            module("halite-layers", "layers", "queue_operations::"),
+            module("halite-layers", "layers", "execution::"),
+        ],
     },
     Fault {
         name: "hal.hazard_after_read",
@@ -191,7 +197,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "layers/src/hazards/sweep.rs",
         from: "reads.iter().filter(|_| access.write);",
         to: "reads.iter().filter(|_| access.write && false);",
-        checks: &[program("halite-layers", "hazards")],
+        checks: &[module("halite-layers", "layers", "hazards::")],
     },
     Fault {
         name: "hal.columns_taken_for_rows",

@@ -29,3 +29,8 @@ const fn unit(package: &'static str, filter: &'static str) -> Check {
 const fn program(package: &'static str, program: &'static str) -> Check {
     Check::Tests { package, program: Some(program), filter: "" }
 }
+
+/// Tests of one module of a test program.
+const fn module(package: &'static str, program: &'static str, filter: &'static str) -> Check {
+    Check::Tests { package, program: Some(program), filter }
+}

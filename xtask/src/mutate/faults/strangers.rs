@@ -1,7 +1,7 @@
 //! Faults in what stands between the process and files, caches, plug-ins and programs of strangers, and in how work ends that nobody
 //! wants any more.
 
-use super::{Fault, program, unit};
+use super::{Fault, module, program, unit};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
@@ -82,7 +82,11 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "vm/src/memory.rs",
         from: "used.checked_add(more).filter(|sum| *sum <= memory.limit)",
         to: "used.checked_add(more).filter(|sum| *sum <= memory.limit + 1)",
-        checks: &[unit("halite-vm", ""), program("halite-vm", "objects"), program("halite-vm", "context")],
+        checks: &[
+            unit("halite-vm", ""),
+            module("halite-vm", "vm", "objects::"),
+            module("halite-vm", "vm", "context::"),
+        ],
     },
     Fault {
         name: "formats.parameter_behind_the_end",
@@ -90,7 +94,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "formats/src/params/mod.rs",
         from: "Some(o) if o.checked_add(length).is_some_and(|end| end <= limit) => Ok(o),",
         to: "Some(o) if o.checked_add(length).is_some_and(|end| end <= limit + 1) => Ok(o),",
-        checks: &[unit("halite-formats", "params"), program("halite-formats", "params")],
+        checks: &[unit("halite-formats", "params"), module("halite-formats", "formats", "params::")],
     },
     Fault {
         name: "formats.arrays_in_arrays",
@@ -98,7 +102,7 @@ pub(super) const FAULTS: &[Fault] = &[
         file: "formats/src/gguf/cursor.rs",
         from: "if nesting >= MAX_NESTING {",
         to: "if nesting >= MAX_NESTING << 20 {",
-        checks: &[program("halite-formats", "gguf")],
+        checks: &[module("halite-formats", "formats", "gguf::")],
     },
     Fault {
         name: "plugin.library_outside",

@@ -1,0 +1,9 @@
+//! Tests of this crate, one program: each program is linked with all that it tests.
+
+mod common;
+mod foreign;
+mod gguf;
+mod limits;
+mod onnx;
+mod open;
+mod pte;

@@ -1,0 +1,8 @@
+//! Models with sizes that are known late, one program of tests: each program links the whole engine.
+
+mod common;
+mod open_lists;
+mod open_pixels;
+mod open_sizes;
+mod open_uneven;
+mod open_values;

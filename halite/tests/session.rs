@@ -1,0 +1,7 @@
+//! Sessions and what they give, one program of tests: each program links the whole engine.
+
+mod codes;
+mod common;
+mod results;
+mod sessions;
+mod states;

@@ -1,0 +1,12 @@
+//! What the commands do, one program of tests: each program links the whole engine.
+
+#[allow(dead_code, reason = "each test program uses a part of what tests share")]
+mod common;
+mod compile;
+mod docs;
+mod generate;
+mod kernels;
+mod media;
+mod serve;
+mod starved;
+mod transcripts;

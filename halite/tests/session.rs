@@ -2,6 +2,7 @@
 
 mod codes;
 mod common;
+mod processors;
 mod results;
 mod sessions;
 mod states;

@@ -7,6 +7,7 @@ mod docs;
 mod generate;
 mod kernels;
 mod media;
+mod points;
 mod serve;
 mod starved;
 mod transcripts;

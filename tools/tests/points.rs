@@ -2,9 +2,8 @@
 //! C library does both (`preload/points.c`), so that each moment is tried and none is left to chance.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(dead_code, reason = "each test crate uses a part of what tests share")]
 
-mod common;
+use crate::common;
 
 use std::{
     fs,

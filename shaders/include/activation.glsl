@@ -20,9 +20,12 @@ float falling(float m, float power) {
     return m * (least / (1.0 + least));
 }
 
+// 0 and 1 for infinity: what is multiplied with them may be infinite, too.
 float sigmoid(float x) {
-    // One more than 2^126 is still finite; devices differ in what they make of infinity.
-    return not_a_number(x) ? x : 1.0 / (1.0 + exp2(min(x * -1.442695, 126.0)));
+    // Beyond 100 the exponential is infinite in f32; devices differ in what they make of infinity.
+    if (x < -100.0) return 0.0;
+    if (x > 100.0) return 1.0;
+    return not_a_number(x) ? x : 1.0 / (1.0 + exp(-x));
 }
 
 // x * sigmoid(x), as below: what is beyond 87 is next to nothing.

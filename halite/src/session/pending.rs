@@ -112,7 +112,11 @@ impl Pending {
     /// As [`Pending::wait`].
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Outputs>> {
         match self.wait_with(&RunOptions::new().timeout(timeout)) {
-            Err(error) if error.kind() == ErrorKind::DeadlineExceeded && !self.is_done() => Ok(None),
+            Err(error) if error.kind() == ErrorKind::DeadlineExceeded => match self.is_done() {
+                false => Ok(None),
+                // It was done behind the end of the wait: with results, or with an error of its own.
+                true => self.wait_with(&RunOptions::new()).map(Some),
+            },
             other => other.map(Some),
         }
     }

@@ -57,6 +57,8 @@ const uint LANES = gl_WorkGroupSize.x;
 const uint LEFT_EACH = (LEFT_ALL + LANES - 1) / LANES, RIGHT_EACH = (RIGHT_ALL + LANES - 1) / LANES;
 const uint DOWN = WM / 16, ACROSS = WN / 16;
 const uint SUMS_ROW = BN / 4 + 1, STRIP = WM / PIECES, PIECE_ROWS = BM / PIECES;
+// Rows of results that all invocations store at a time.
+const uint ROWS_AT_ONCE = LANES > BN ? LANES / BN : 1u;
 
 shared uvec4 shared_words[WORDS];
 
@@ -114,21 +116,30 @@ void multiply(uint my_row, uint my_column) {
     }
 }
 
-// Stores a sum of a piece, if it belongs to a place of the result.
-void store(uint piece, uint element) {
-    const uint r = element / BN, c = element % BN;
-    const uint row = row0 + r / STRIP * WM + piece * STRIP + r % STRIP, place = column0 + c;
-    const uint y = place / pitch, x = place % pitch;
-    if (row >= filters || y >= out_height || x >= out_width) return;
-    const uint at = row * (out_height * out_width) + y * out_width + x, plane = filters * out_height * out_width;
+// Stores a sum of a piece, whose place `at` the caller knows.
+void store(uint piece, uint r, uint c, uint at) {
+    const uint row = row0 + r / STRIP * WM + piece * STRIP + r % STRIP;
+    if (row >= filters) return;
+    const uint places_out = out_height * out_width, to = row * places_out + at, plane = filters * places_out;
     float value = uintBitsToFloat(shared_words[r * SUMS_ROW + c / 4][c % 4]);
     if (PARTS > 1) {
-        part_sums[(image * PARTS + part_index) * plane + at] = value;
+        part_sums[(image * PARTS + part_index) * plane + to] = value;
         return;
     }
     if (HAS_BIAS) value += float(bias[row]);
-    if (HAS_RESIDUAL) value += float(residual[image * plane + at]);
-    result[image * plane + at] = float16_t(activate(value, ACTIVATION));
+    if (HAS_RESIDUAL) value += float(residual[image * plane + to]);
+    result[image * plane + to] = float16_t(activate(value, ACTIVATION));
+}
+
+// Stores the sums of a piece that belong to places of the result. An invocation keeps to its columns, as divisions take long.
+void store_all(uint piece) {
+    if (gl_LocalInvocationIndex / BN >= ROWS_AT_ONCE) return;
+    for (uint c = gl_LocalInvocationIndex % BN; c < BN; c += LANES) {
+        const uint place = column0 + c, y = place / pitch, x = place % pitch;
+        if (y >= out_height || x >= out_width) continue;
+        for (uint r = gl_LocalInvocationIndex / BN; r < PIECE_ROWS; r += ROWS_AT_ONCE)
+            store(piece, r, c, y * out_width + x);
+    }
 }
 
 // Stores the results of a piece. `piece` is a constant at each call, so that sums stay in registers.
@@ -141,7 +152,7 @@ void finish(uint piece, uint my_row, uint my_column) {
                          gl_CooperativeMatrixLayoutRowMajor);
     }
     barrier();
-    for (uint element = gl_LocalInvocationIndex; element < PIECE_ROWS * BN; element += LANES) store(piece, element);
+    store_all(piece);
 }
 
 void main() {

@@ -13,22 +13,28 @@ UNITS(1, result, writeonly);
 layout(push_constant) uniform Shape {
     PLACES;
     uint source_sizes[3], factors[3], starts[3], divisors[3];
+    // How to divide as `QUOTIENT` does: by twice the divisor where places are rounded, by the divisor itself otherwise.
+    uint inverses[3], inverse_shifts;
 };
+
+uint parts_of(int n, uint d) {
+    return quotient(uint(n), inverses[d], (inverse_shifts >> (5u * d)) & 31u);
+}
 
 uint nearest(uint place, uint d) {
     const int divisor = int(divisors[d]), at = int(place * factors[d] + starts[d]);
-    int found;
+    uint found;
     if (ROUNDING == 0u) {
         const int below = 2 * at - divisor;
-        found = below <= 0 ? 0 : (below - 1) / (2 * divisor) + 1;
+        found = below <= 0 ? 0u : parts_of(below - 1, d) + 1u;
     } else if (ROUNDING == 1u) {
-        found = max(2 * at + divisor, 0) / (2 * divisor);
+        found = parts_of(max(2 * at + divisor, 0), d);
     } else if (ROUNDING == 2u) {
-        found = max(at, 0) / divisor;
+        found = parts_of(max(at, 0), d);
     } else {
-        found = at <= 0 ? 0 : (at - 1) / divisor + 1;
+        found = at <= 0 ? 0u : parts_of(at - 1, d) + 1u;
     }
-    return min(uint(found), source_sizes[d] - 1u);
+    return min(found, source_sizes[d] - 1u);
 }
 
 WORD make(uint index) {

@@ -15,6 +15,7 @@ UNITS(1, result, writeonly);
 layout(push_constant) uniform Shape {
     PLACES;
     uint source_sizes[3], factors[3], starts[3], divisors[3];
+    uint inverses[3], inverse_shifts;  // How to divide by the divisors, as `QUOTIENT` does.
     float cubic;  // The coefficient of cubic interpolation.
 };
 
@@ -39,7 +40,7 @@ WORD make(uint index) {
         const uint next = QUOTIENT(rest, d);
         const int divisor = int(divisors[d]), last = int(source_sizes[d]) - 1;
         const int at = int((rest - next * sizes[d]) * factors[d] + starts[d]);
-        const int whole = at < 0 ? -1 : at / divisor;
+        const int whole = at < 0 ? -1 : int(quotient(uint(at), inverses[d], (inverse_shifts >> (5u * d)) & 31u));
         const float part = float(at - whole * divisor) / float(divisor);
         const int first = whole - int(TAPS / 2u - 1u);
         float w[4];

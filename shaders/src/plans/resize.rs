@@ -2,12 +2,14 @@
 
 use halite_ops::{
     Op,
+    axis::Nearest,
     resize::{Interpolation, Resize},
 };
 use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Unfit,
+    divider::Divider,
     plans::{
         Lower, axis,
         moves::{Mover, narrow_all},
@@ -31,7 +33,13 @@ fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
             numbers[d] = number;
         }
     }
+    let rounded = matches!(op.nearest, Nearest::RoundPreferFloor | Nearest::RoundPreferCeil);
+    let halves = if op.interpolation == Interpolation::Nearest && rounded { 2 } else { 1 };
+    let inverses = push[3].map(|divisor| Divider::of(divisor * halves));
     let mut push: Vec<Size> = push.concat();
+    push.extend(inverses.map(|inverse| inverse.factor));
+    // Five bits each.
+    push.push(inverses.iter().rev().fold(Size::constant(0), |all, inverse| all * 32 + inverse.shift));
     push.push((op.cubic.0 as f32).to_bits().into());
     let constants = if op.interpolation == Interpolation::Nearest {
         vec![op.nearest as u32]

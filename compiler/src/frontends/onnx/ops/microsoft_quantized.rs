@@ -243,16 +243,16 @@ fn matmul_of_bits(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
 }
 
 /// The halves of bytes, the lower first: twice as many columns.
-fn nibbles(b: &mut Builder, x: TensorId) -> Result<TensorId> {
-    let [rows, columns] = *b.dims(x) else { return Err(b.invalid("weights are a matrix")) };
-    let column = b.reshape(x, &[rows, columns, 1])?;
+pub(super) fn nibbles(b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    let [rows, columns] = *b.sizes(x) else { return Err(b.invalid("codes are a matrix")) };
+    let column = b.reshape_to(x, &[rows, columns, 1.into()])?;
     let shifts = b.values(DType::U8, &[2], &Values::Int(vec![0, 4]))?;
     let low = Operand::Constant(Scalar::Int(15, DType::U8));
     let apart = b.map(&[column, shifts], DType::U8, |p, x| {
         let shifted = p.call(Function::Shr, x);
         p.call(Function::And, &[shifted, low])
     })?;
-    b.reshape(apart, &[rows, 2 * columns])
+    b.reshape_to(apart, &[rows, columns * 2])
 }
 
 impl Weights {

@@ -1,14 +1,10 @@
 //! Rows of a table whose elements are codes in blocks, as onnxruntime-genai's builder writes embeddings that share the weights of the
 //! last product.
 
-use halite_ops::{
-    DType, Values,
-    expression::{Function, Operand, Scalar},
-    pad::Border,
-};
+use halite_ops::{DType, Values, pad::Border};
 use halite_sizes::Size;
 
-use super::{Import, NodeView, Result};
+use super::{Import, NodeView, Result, microsoft_quantized::nibbles};
 use crate::{
     build::{Builder, Range},
     graph::{ElementType, TensorId},
@@ -48,7 +44,7 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let count: Size = dims.iter().product();
     let flat = b.reshape_to(indices, &[count])?;
     let own = b.gather(table, flat, 0)?;
-    let own = codes.apart(b, own, [count, bytes.into()])?;
+    let own = codes.apart(b, own)?;
     let own = b.pad(own, &[(0, 0), (0, (groups * block - length) as i64)], Border::Constant, 0.0)?;
     let own = b.reshape_to(own, &[count, groups.into(), block.into()])?;
     let line = [count, groups.into(), 1.into()];
@@ -71,26 +67,15 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 
 impl Codes {
     /// The codes of rows, each an element.
-    fn apart(self, b: &mut Builder, rows: TensorId, [count, bytes]: [Size; 2]) -> Result<TensorId> {
-        if !self.packed {
-            return Ok(rows);
-        }
-        let column = b.reshape_to(rows, &[count, bytes, 1.into()])?;
-        let shifts = b.values(DType::U8, &[2], &Values::Int(vec![0, 4]))?;
-        let low = Operand::Constant(Scalar::Int(15, DType::U8));
-        let apart = b.map(&[column, shifts], DType::U8, |p, x| {
-            let shifted = p.call(Function::Shr, x);
-            p.call(Function::And, &[shifted, low])
-        })?;
-        b.reshape_to(apart, &[count, bytes * 2])
+    fn apart(self, b: &mut Builder, rows: TensorId) -> Result<TensorId> {
+        if self.packed { nibbles(b, rows) } else { Ok(rows) }
     }
 
     /// Zero points of the rows that are taken.
     fn zeros(self, b: &mut Builder, zeros: TensorId, flat: TensorId, line: &[Size; 3]) -> Result<TensorId> {
         let [count, groups, _] = *line;
         let own = b.gather(zeros, flat, 0)?;
-        let bytes = b.sizes(own).last().copied().unwrap_or(groups);
-        let own = self.apart(b, own, [count, bytes])?;
+        let own = self.apart(b, own)?;
         let own = b.slice(own, &[Range::all(count), Range { start: 0.into(), step: 1, count: groups }])?;
         b.reshape_to(own, line)
     }

@@ -3,8 +3,8 @@
 
 usage: onnx_mutants.py OUT_DIR [--count N] [--seed S]
 
-OUT_DIR gets each of onnx.backend.test's node tests of up to 8 KiB, and N mutants of them: extreme sizes, attributes and
-constants, inputs that become constants, other types, operators and versions, values that are read elsewhere. The same seed
+OUT_DIR gets each of onnx.backend.test's node tests of up to 8 KiB, the models of onnx_contrib.py, and N mutants of them: extreme sizes,
+attributes and constants, inputs that become constants, other types, operators and versions, values that are read elsewhere. The same seed
 gives the same files. Needs: numpy onnx. Then:
 
     RUSTC_BOOTSTRAP=1 cargo fuzz run onnx OUT_DIR -- -runs=0 -timeout=25 -rss_limit_mb=2048
@@ -14,10 +14,13 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, numpy_helper
 
+import onnx_contrib
+
 SIZES = [0, -1, 1, 2, 3, 7, 65536, 1000003, 2**24, 2**24 + 1, 2**28, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1,
          -2, -(2**31), -(2**63)]
 FLOATS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e30, -1e30, 1e-30, 0.5]
 WORDS = [b"", b"linear", b"cubic", b"nearest", b"reflect", b"SAME_UPPER", b"VALID", b"add", b"ij,jk->ik", b"...i->i", b"\xff"]
+CONTRIBUTED = 8  # how often a model of onnx_contrib.py is there for one of the node tests
 LARGEST_CONSTANT = 256  # elements of an input that becomes a constant
 
 
@@ -93,9 +96,16 @@ def read_elsewhere(pick, model, graph, _):
     node.input[pick.randrange(len(node.input))] = pick.choice(names)
 
 
+def know(model, domain):
+    """A model whose operators are of another domain, too."""
+    if domain not in [known.domain for known in model.opset_import]:
+        model.opset_import.add(domain=domain, version=1)
+
+
 def change_operator(pick, model, graph, models):
     node, other = pick.choice(graph.node), pick.choice(pick.choice(models).graph.node)
-    node.op_type = other.op_type
+    node.op_type, node.domain = other.op_type, other.domain
+    know(model, node.domain)
     if pick.random() < 0.5:
         del node.attribute[:]
         node.attribute.extend(other.attribute)
@@ -109,6 +119,7 @@ def append_operator(pick, model, graph, models):
     for place in range(len(node.output)):
         node.output[place] = f"appended_{len(graph.node)}_{place}"
     graph.node.append(node)
+    know(model, node.domain)
     graph.output[0].name = node.output[0]
 
 
@@ -145,7 +156,12 @@ def main():
     tests = [test for test in collect_testcases(None) if test.model and test.model.ByteSize() <= 8192]
     for test in tests:
         (args.out / test.name).write_bytes(test.model.SerializeToString())
+    contributed = onnx_contrib.models()
+    for name, model in contributed:
+        (args.out / name).write_bytes(model.SerializeToString())
     models = [test.model for test in tests if test.model.graph.node]
+    # They are few beside the others, and as much of what is read.
+    models += [model for _, model in contributed] * CONTRIBUTED
     pick = random.Random(args.seed)
     for index in range(args.count):
         (args.out / f"mutant-{args.seed}-{index}").write_bytes(mutant(pick, models).SerializeToString())

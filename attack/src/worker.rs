@@ -17,6 +17,7 @@ use halite::{
     host::npy,
 };
 use halite_formats::params;
+use halite_text::Tokenizer;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -28,6 +29,9 @@ use crate::{
 pub const RUN: Duration = Duration::from_millis(500);
 /// The device of modules where none is given.
 const PROCESSOR: &str = "local-sync";
+
+/// Letters of a text that a tokenizer takes apart.
+const LETTERS: usize = 2000;
 
 /// What is told of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,6 +87,7 @@ fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
         "vmfb" => Reader::Module,
         "npy" | "npz" => Reader::Array,
         "irpa" | "gguf" | "safetensors" => Reader::Archive,
+        "json" | "model" | "tiktoken" => Reader::Tokenizer,
         other => bail!("files '.{other}' are not known: {line}"),
     };
     Ok((extension, reader, std::fs::read(path).with_context(|| format!("reading {line}"))?))
@@ -122,6 +127,7 @@ fn read(
             );
             Ok(())
         }
+        (Reader::Tokenizer, _) => take_apart(bytes),
         (Reader::Array, _) if name.ends_with("npz") => {
             let arrays = halite_tools::npz::read_from(Cursor::new(bytes), bytes.len() as u64, name);
             arrays.map(drop).map_err(|failure| anyhow::anyhow!("{failure}"))
@@ -132,6 +138,26 @@ fn read(
             Ok(())
         }
     }
+}
+
+/// Reads a tokenizer, and takes texts apart with it: of some letters again and again, and of all kinds.
+fn take_apart(file: &Bytes) -> Result<()> {
+    let read = Tokenizer::from_file_bytes(file);
+    // Of lists with other numbers of tokens it has to be said how texts are split.
+    let tokenizer = read.or_else(|error| Tokenizer::from_tiktoken(file, "gpt-2", &[]).map_err(|_| error))?;
+    for text in [
+        "a".repeat(LETTERS),
+        "ab el\u{e9}".repeat(LETTERS / 7),
+        "Hello,  world's 12\n\n\u{e9}<s>\u{3000}中".to_owned(),
+    ] {
+        for with_control in [false, true] {
+            let tokens = tokenizer.encode(&text, with_control);
+            let known = |token: &u32| tokenizer.vocabulary().kind(*token).is_some();
+            anyhow::ensure!(tokens.iter().all(known), "a token that there is not");
+            tokenizer.decode(&tokens, with_control);
+        }
+    }
+    Ok(())
 }
 
 /// Compiles a model for every device.

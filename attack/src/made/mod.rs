@@ -6,6 +6,7 @@ mod flat;
 mod gguf;
 mod models;
 mod proto;
+mod tokenizers;
 
 use std::{fs, path::Path};
 
@@ -24,6 +25,8 @@ pub enum Reader {
     Archive,
     /// Read as the array, or arrays, of an input.
     Array,
+    /// Read as a tokenizer, which then takes texts apart.
+    Tokenizer,
 }
 
 /// A kind of file.
@@ -96,6 +99,12 @@ pub const KINDS: &[Kind] = &[
     new("npy-headers", "npy", Reader::Array, archives::npy),
     new("npz-zeros", "npz", Reader::Array, archives::npz),
     new("npz-members", "npz", Reader::Array, archives::members),
+    of("tokenizer-bytes", "json", Reader::Tokenizer, damaged::bytes),
+    new("tokenizer-steps", "json", Reader::Tokenizer, tokenizers::json),
+    of("sentencepiece-bytes", "model", Reader::Tokenizer, damaged::bytes),
+    new("sentencepiece-pieces", "model", Reader::Tokenizer, tokenizers::pieces),
+    of("tiktoken-bytes", "tiktoken", Reader::Tokenizer, damaged::bytes),
+    new("tiktoken-lists", "tiktoken", Reader::Tokenizer, tokenizers::list),
 ];
 
 /// Folders with sound files, relative to the repository; what is not there is left out.
@@ -110,6 +119,7 @@ const PLACES: &[&str] = &[
     "conformance/models",
     "drivers/local/tests/data",
     "formats/tests/data",
+    "text/tests/data",
     "../shared/corpus/vgf",
     "../shared/corpus/vmfb/small",
 ];
@@ -165,6 +175,8 @@ impl Sound {
             let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
             if path.is_dir() {
                 self.add(&path);
+            } else if path.to_string_lossy().ends_with(".cases.json") {
+                // What the libraries of tokenizers make of texts.
             } else if KINDS.iter().any(|kind| kind.extension == extension)
                 && fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= MOST_BYTES)
                 && let Ok(bytes) = fs::read(&path)

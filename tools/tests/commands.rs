@@ -1,5 +1,6 @@
 //! What the commands do, one program of tests: each program links the whole engine.
 
+mod bench;
 #[allow(dead_code, reason = "each test program uses a part of what tests share")]
 mod common;
 mod compile;

@@ -66,6 +66,54 @@ fn nothing_is_kept_of_a_strangers_model() {
     assert!(ran.code == 2 && ran.stderr.contains("contradicts --untrusted"), "{}", ran.stderr);
 }
 
+/// A model with a chat template: a key more in front of its metadata, as long as the alignment of the weights wants it.
+fn with_template(name: &str, template: &str) -> Vec<u8> {
+    const KEY: &str = "tokenizer.chat_template";
+    /// Where the number of keys stands; the keys follow.
+    const KEYS: usize = 16;
+    const TEXT: u32 = 8;
+    let file = std::fs::read(model(name)).unwrap();
+    let (count, rest) = file[KEYS..].split_first_chunk::<8>().unwrap();
+    let taken = 8 + KEY.len() + 4 + 8;
+    let padded = (taken + template.len()).next_multiple_of(32) - taken;
+    let template = format!("{template:padded$}");
+    let mut made = file[..KEYS].to_vec();
+    made.extend((u64::from_le_bytes(*count) + 1).to_le_bytes());
+    made.extend((KEY.len() as u64).to_le_bytes());
+    made.extend(KEY.as_bytes());
+    made.extend(TEXT.to_le_bytes());
+    made.extend((template.len() as u64).to_le_bytes());
+    made.extend(template.as_bytes());
+    made.extend(rest);
+    made
+}
+
+#[test]
+fn a_chat_template_that_takes_long_ends_with_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    let ask = |template: &str, seconds: u32| {
+        std::fs::write(&file, with_template("llama.gguf", template)).unwrap();
+        let model = file.display().to_string();
+        let limit = format!("--timeout={seconds}");
+        let flags = ["--device=vulkan", "--max-tokens=2", "--chat", "--prompt=in", "--untrusted", &limit];
+        run("halite", &[&["generate", &model][..], &flags].concat())
+    };
+    let sound = ask("{{ messages[0].content }}", 120);
+    if sound.stderr.contains("NOT_FOUND") || sound.stderr.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", sound.stderr);
+        return;
+    }
+    assert_eq!(sound.code, 0, "{}", sound.stderr);
+    // Each step of it takes as long as its text is: all that are allowed would be days.
+    let long = ask(
+        "{% set s = 'a' * 10000000 %}{% for i in range(9999) %}{% for j in range(99) %}\
+         {% set t = s | replace('a', 'bb') %}{% endfor %}{% endfor %}",
+        5,
+    );
+    assert!(long.code != 0 && long.stderr.contains("DEADLINE_EXCEEDED"), "{}", long.stderr);
+}
+
 #[test]
 fn wrong_usage_is_told() {
     let model = model("llama.gguf");

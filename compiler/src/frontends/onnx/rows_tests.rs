@@ -60,6 +60,22 @@ fn rows_of_codes_in_blocks_are_taken_apart() {
 }
 
 #[test]
+fn sizes_of_codes_that_cannot_be_are_refused() {
+    let most = [int("K", 1 << 62), int("N", 4), int("bits", 8), int("block_size", 16)];
+    let constants = [tensor("w", UINT8, &[4, 3, 16], &[7; 192]), tensor("s", FLOAT, &[12], &floats([1.0; 12]))];
+    let product = node("com.microsoft:MatMulNBits", &["x", "w", "s"], &["y"], &most);
+    let (x, y) = (port("x", FLOAT, &[2, 40]), port("y", FLOAT, &[2, 4]));
+    let refused = made(product, &constants, x, y).unwrap_err().to_string();
+    assert!(refused.contains("K is 4611686018427387904"), "{refused}");
+
+    let constants = [tensor("t", UINT8, &[3, 9], &[7; 27]), tensor("s", FLOAT, &[3, 1], &floats([1.0; 3]))];
+    let blocks = [int("bits", 4), int("block_size", i64::MAX)];
+    let rows = node("com.microsoft:GatherBlockQuantized", &["t", "x", "s"], &["y"], &blocks);
+    let (x, y) = (port("x", INT64, &[2]), port("y", FLOAT, &[2, 18]));
+    assert!(made(rows, &constants, x, y).is_err());
+}
+
+#[test]
 fn features_are_places_of_the_last_dimension() {
     let places = tensor("p", INT64, &[1, 3], &[2i64, 0, 2].map(i64::to_le_bytes).concat());
     for (dims, wanted) in [(vec![2, 3], vec![3.0, 1.0, 3.0, 6.0, 4.0, 6.0]), (vec![3], vec![3.0, 1.0, 3.0])] {

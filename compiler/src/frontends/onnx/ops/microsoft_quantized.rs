@@ -220,7 +220,9 @@ fn matmul_of_bits(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     }
     let blocks = length.div_ceil(block);
     let (packed, scales) = (node.input(1)?, node.input(2)?);
-    let packed = b.reshape(packed, &[rows, blocks * block * bits / 8])?;
+    let bytes = blocks.checked_mul(block).and_then(|codes| codes.checked_mul(bits)).map(|bits| bits / 8);
+    let bytes = bytes.ok_or_else(|| node.invalid(format!("K is {length}, more than there can be")))?;
+    let packed = b.reshape(packed, &[rows, bytes])?;
     let scales = b.reshape(scales, &[rows, blocks])?;
     let bits = bits as u32;
     let zeros = match node.optional(3) {

@@ -40,12 +40,13 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let block = block as u64;
     let length = if codes.packed { 2 * bytes } else { bytes };
     let groups = length.div_ceil(block);
+    let whole = groups.checked_mul(block).ok_or_else(|| node.invalid(format!("block_size is {block}")))?;
     let mut dims = b.sizes(indices).to_vec();
     let count: Size = dims.iter().product();
     let flat = b.reshape_to(indices, &[count])?;
     let own = b.gather(table, flat, 0)?;
     let own = codes.apart(b, own)?;
-    let own = b.pad(own, &[(0, 0), (0, (groups * block - length) as i64)], Border::Constant, 0.0)?;
+    let own = b.pad(own, &[(0, 0), (0, (whole - length) as i64)], Border::Constant, 0.0)?;
     let own = b.reshape_to(own, &[count, groups.into(), block.into()])?;
     let line = [count, groups.into(), 1.into()];
     let scale = b.gather(scales, flat, 0)?;
@@ -58,7 +59,7 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     };
     let to = b.element(scales);
     let made = b.dequantize(own, scale, Some(zero), to)?;
-    let made = b.reshape_to(made, &[count, (groups * block).into()])?;
+    let made = b.reshape_to(made, &[count, whole.into()])?;
     let kept = [Range::all(count), Range { start: 0.into(), step: 1, count: length.into() }];
     let made = b.slice(made, &kept)?;
     dims.push(length.into());

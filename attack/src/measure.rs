@@ -42,10 +42,24 @@ impl Meter {
 pub fn processor_time(process: Option<u32>) -> Duration {
     let place = process.map_or_else(|| "self".to_owned(), |id| id.to_string());
     let text = fs::read_to_string(format!("/proc/{place}/stat")).unwrap_or_default();
+    ticks(&text)
+}
+
+/// The processor time that a file `stat` of Linux tells.
+fn ticks(text: &str) -> Duration {
     // The name of the program may hold anything, and ends with the last bracket.
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
+}
+
+/// Processor time of those threads of this process that are a device: what a driver for processors runs kernels on.
+pub fn device_time() -> Duration {
+    /// How SwiftShader and llvmpipe call them.
+    const NAMES: [&str; 2] = ["(Thread<", "(llvmpipe-"];
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
+    let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    texts.filter(|text| NAMES.iter().any(|name| text.contains(name))).map(|text| ticks(&text)).sum()
 }
 
 /// Whether some thread of a process runs, or would if there were a processor for it. Where the system does not tell, no.
@@ -83,6 +97,22 @@ mod tests {
         let cost = meter.cost();
         assert!(cost.memory >= 60 << 20, "{cost:?}");
         assert!(processor_time(Some(std::process::id())) >= cost.time);
+    }
+
+    #[test]
+    fn threads_of_a_device_are_known_by_their_names() {
+        let work = |name: &str| {
+            let spin = || {
+                let (begin, before) = (std::time::Instant::now(), device_time());
+                while device_time() == before && begin.elapsed() < Duration::from_millis(500) {
+                    std::hint::black_box(fs::read("/proc/self/stat").ok());
+                }
+                device_time() > before
+            };
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread.spawn(spin).expect("a thread starts").join().expect("it does not panic")
+        };
+        assert!(work("Thread<07>") && work("llvmpipe-3") && !work("another"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use halite::{
-    Cache, RunOptions, Session, Source,
+    Cache, DeviceKind, Dimension, RunOptions, Session, Source, ValueType,
     compile::{Compiler, Model, OpenOptions},
     host::npy,
 };
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     made::{Kind, Reader, Sound},
-    measure::{Meter, processor_time},
+    measure::{Meter, device_time, processor_time},
 };
 
 /// How long a function may run once its program was loaded: a loop without an end is no fault of the reader.
@@ -33,15 +33,25 @@ const PROCESSOR: &str = "local-sync";
 /// Letters of a text that a tokenizer takes apart.
 const LETTERS: usize = 2000;
 
+/// Bytes of an input that a function is called with, at most: the caller makes it, and not the file.
+const MOST_INPUT: u64 = 16 << 20;
+
+/// What the device's own work came to.
+#[derive(Debug, Default)]
+struct Device {
+    time: Cell<Duration>,
+    memory: Cell<u64>,
+}
+
 /// What is told of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// How it ended.
     pub end: End,
-    /// Milliseconds of processor time, but for that of functions that ran: a device on the processor uses all of its cores for that,
-    /// and what ends it is the time by the clock.
+    /// Milliseconds of processor time, but for that of functions that ran, and of what a device on the processor computed as the
+    /// program was loaded: it uses all cores for that, and what ends it is the time by the clock.
     pub milliseconds: u64,
-    /// Bytes of memory beyond those that the process held before.
+    /// Bytes of memory beyond those that the process held before, but for those of a device on the processor.
     pub memory: u64,
     /// The error, if there was one.
     pub text: String,
@@ -95,29 +105,28 @@ fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
 
 fn judge(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>) -> Answer {
     let meter = Meter::start();
-    let running = Cell::new(Duration::ZERO);
-    let ended = catch_unwind(AssertUnwindSafe(|| read(name, reader, bytes, device, &running)));
+    let own = Device::default();
+    let ended = catch_unwind(AssertUnwindSafe(|| read(name, reader, bytes, device, &own)));
     let cost = meter.cost();
-    let time = cost.time.saturating_sub(running.get());
+    let time = cost.time.saturating_sub(own.time.get());
     let (end, text) = match ended {
         Ok(Ok(())) => (End::Taken, String::new()),
         Ok(Err(error)) => (End::Refused, format!("{error:#}")),
         Err(_) => (End::Panicked, "see the process's own words".to_owned()),
     };
-    Answer { end, milliseconds: time.as_millis() as u64, memory: cost.memory, text }
+    Answer {
+        end,
+        milliseconds: time.as_millis() as u64,
+        memory: cost.memory.saturating_sub(own.memory.get()),
+        text,
+    }
 }
 
-fn read(
-    name: &str,
-    reader: Reader,
-    bytes: &Bytes,
-    device: Option<&str>,
-    running: &Cell<Duration>,
-) -> Result<()> {
+fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>, own: &Device) -> Result<()> {
     match (reader, device) {
         (Reader::Model, None) => compile(name, bytes),
-        (Reader::Model, Some(device)) => run(name, bytes, device, running),
-        (Reader::Module, device) => run(name, bytes, device.unwrap_or(PROCESSOR), running),
+        (Reader::Model, Some(device)) => run(name, bytes, device, own),
+        (Reader::Module, device) => run(name, bytes, device.unwrap_or(PROCESSOR), own),
         (Reader::Archive, _) => {
             let archive = params::read(Path::new(name), bytes.clone())?;
             let some = archive.entries.iter().take(100);
@@ -169,18 +178,44 @@ fn compile(name: &str, bytes: &Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Loads a program as a stranger's, and runs what needs no inputs that are not known. The processor time of that is told apart.
-fn run(name: &str, bytes: &Bytes, device: &str, running: &Cell<Duration>) -> Result<()> {
+/// Loads a program as a stranger's, and runs what needs no inputs that are not known, or very large ones. What the device does is told
+/// apart, where it is the processor: constants that are computed once as a program is loaded, functions that run, the memory for both.
+fn run(name: &str, bytes: &Bytes, device: &str, own: &Device) -> Result<()> {
     let source = Source::bytes(bytes.clone()).named(name);
-    let session = Session::builder().untrusted().cache(Cache::off()).device(device).model(source).build()?;
+    let before = device_time();
+    let session = Session::builder().untrusted().cache(Cache::off()).device(device).model(source).build();
+    own.time.set(own.time.get() + device_time().saturating_sub(before));
+    let session = session?;
+    let ended = functions(&session, own);
+    let of_processors = session.devices().iter().filter(|device| device.info().kind() == DeviceKind::Cpu);
+    own.memory.set(of_processors.map(|device| device.memory().reserved).sum());
+    ended
+}
+
+fn functions(session: &Session, own: &Device) -> Result<()> {
     for info in session.functions().to_vec() {
         let function = session.function(&info.name)?;
+        if info.inputs.iter().any(|input| bytes_of(&input.value_type) > MOST_INPUT) {
+            continue;
+        }
         if let Some(inputs) = function.zeros() {
             let before = processor_time(None);
             let ended = function.run_with(inputs, &RunOptions::new().timeout(RUN));
-            running.set(running.get() + processor_time(None).saturating_sub(before));
+            own.time.set(own.time.get() + processor_time(None).saturating_sub(before));
             ended?;
         }
     }
     Ok(())
+}
+
+/// Bytes of a tensor of a type, or more.
+fn bytes_of(value: &ValueType) -> u64 {
+    /// No element has more.
+    const LARGEST: u64 = 16;
+    let ValueType::Tensor { shape: Some(shape), .. } = value else { return 0 };
+    let size = |dimension: &Dimension| match dimension {
+        Dimension::Fixed(size) => *size,
+        _ => 1,
+    };
+    shape.iter().map(size).fold(LARGEST, |bytes: u64, size| bytes.saturating_mul(size as u64))
 }

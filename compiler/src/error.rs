@@ -6,6 +6,8 @@ use halite_sizes::Region;
 
 use crate::{SourceLocation, Stage};
 
+/// Most bytes of a reason: it may name what a model holds, such as all of a list.
+const LONGEST_REASON: usize = 4096;
 /// Most operators that a message lists.
 const MOST_OPERATORS: usize = 32;
 
@@ -103,7 +105,7 @@ pub enum CompileError {
 impl CompileError {
     /// A model that is wrong at a place.
     pub fn invalid(location: &SourceLocation, reason: impl Into<String>) -> Self {
-        CompileError::Invalid { location: location.clone(), reason: reason.into() }
+        CompileError::Invalid { location: location.clone(), reason: shortened(reason.into()) }
     }
 
     /// Whether the model is right, as far as it was read, and asks for what is not supported.
@@ -123,8 +125,19 @@ impl CompileError {
 
     /// Something that is not supported at a place.
     pub fn unsupported(location: &SourceLocation, reason: impl Into<String>) -> Self {
-        CompileError::Unsupported { location: location.clone(), reason: reason.into() }
+        CompileError::Unsupported { location: location.clone(), reason: shortened(reason.into()) }
     }
+}
+
+/// A reason, without its end where it is far too long to be read.
+fn shortened(mut reason: String) -> String {
+    let length = reason.len();
+    if length > LONGEST_REASON {
+        reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
+        reason.shrink_to_fit();
+        reason.push_str(&format!("… ({length} bytes)"));
+    }
+    reason
 }
 
 /// An operator without an importer.
@@ -216,6 +229,18 @@ pub(crate) fn unpinned(location: &SourceLocation) -> Result<(), CompileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_are_not_as_long_as_what_a_model_holds() {
+        let place = SourceLocation::new("a node".to_owned());
+        for text in ["x".repeat(1 << 20), "é".repeat(1 << 20)] {
+            let told = CompileError::invalid(&place, text.clone()).to_string();
+            assert!(told.len() < 5000 && told.ends_with(&format!("… ({} bytes)", text.len())), "{told}");
+            assert!(CompileError::unsupported(&place, text).to_string().len() < 5000);
+        }
+        let whole = "x".repeat(LONGEST_REASON);
+        assert!(CompileError::invalid(&place, whole.clone()).to_string().ends_with(&whole));
+    }
 
     #[test]
     fn operators_are_told_by_reason() {

@@ -181,3 +181,12 @@ fn constant_indices_outside_and_conditions_that_are_none_or_many() {
         assert!(text.contains(&format!("{count} conditions; a branch has one")), "{text}");
     }
 }
+
+#[test]
+fn more_axes_than_dimensions_are_counted_and_not_told() {
+    let axes = tensor("a", INT64, &[1 << 17], &vec![0; 8 << 17]);
+    let reduced = node("ReduceMean", &["x", "a"], &["y"], &[]);
+    let bytes = model(&graph(&[reduced], &[axes], &[port("x", FLOAT, &[4])], &[port("y", FLOAT, &[1])]), &[]);
+    let text = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err().to_string();
+    assert!(text.contains("131072 axes are named of a tensor that has 1") && text.len() < 200, "{text}");
+}

@@ -190,6 +190,9 @@ impl<'m> NodeView<'m> {
 
     /// Axes that may count from the end; none may be there twice.
     pub(crate) fn axes(&self, values: &[i64], rank: usize) -> Result<Vec<usize>> {
+        if values.len() > rank {
+            return Err(self.invalid(format!("{} axes are named of a tensor that has {rank}", values.len())));
+        }
         let axes: Result<Vec<usize>> = values.iter().map(|value| self.axis(*value, rank)).collect();
         let axes = axes?;
         let mut sorted = axes.clone();

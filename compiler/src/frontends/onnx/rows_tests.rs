@@ -62,7 +62,8 @@ fn rows_of_codes_in_blocks_are_taken_apart() {
 #[test]
 fn sizes_of_codes_that_cannot_be_are_refused() {
     let most = [int("K", 1 << 62), int("N", 4), int("bits", 8), int("block_size", 16)];
-    let constants = [tensor("w", UINT8, &[4, 3, 16], &[7; 192]), tensor("s", FLOAT, &[12], &floats([1.0; 12]))];
+    let constants =
+        [tensor("w", UINT8, &[4, 3, 16], &[7; 192]), tensor("s", FLOAT, &[12], &floats([1.0; 12]))];
     let product = node("com.microsoft:MatMulNBits", &["x", "w", "s"], &["y"], &most);
     let (x, y) = (port("x", FLOAT, &[2, 40]), port("y", FLOAT, &[2, 4]));
     let refused = made(product, &constants, x, y).unwrap_err().to_string();

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
 use std::{fs, path::Path, time::SystemTime};
 
-use common::{device, onnx};
+use crate::common::{device, onnx};
 use halite::{Cache, Device, ErrorKind, Session, Tensor};
 
 fn run(device: &Device, cache: &Cache, model: &Path) -> f32 {

@@ -1,6 +1,6 @@
 //! The programs in `examples` run on the first Vulkan device. Each checks its own results.
 
-mod common;
+use crate::common;
 
 #[path = "../examples/digits.rs"]
 mod digits;

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod common;
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -12,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{builder, device, onnx};
+use crate::common::{builder, device, onnx};
 use halite::{CancelToken, ElementType, ErrorKind, RunOptions, Session, Tensor};
 
 /// The stages of a session in the making, in the words of its progress.

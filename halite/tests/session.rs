@@ -1,8 +1,13 @@
 //! Sessions and what they give, one program of tests: each program links the whole engine.
 
+mod caches;
 mod codes;
 mod common;
+#[cfg(feature = "compiler")]
+mod examples;
+mod limits;
 mod processors;
 mod results;
 mod sessions;
 mod states;
+mod untrusted;

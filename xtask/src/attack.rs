@@ -13,7 +13,7 @@ use crate::{
 /// Tests that attack: a package, and the tests in it.
 const TESTS: [(&str, &[&str]); 5] = [
     ("halite-runtime", &["untrusted"]),
-    ("halite", &["untrusted", "caches", "faults"]),
+    ("halite", &["sessions", "faults"]),
     ("halite-vulkan", &["parts", "loss", "shortage"]),
     ("halite-plugin", &["bad_plugins", "plugin_faults"]),
     ("halite-tools", &["plugins", "malformed", "faults"]),

@@ -68,8 +68,8 @@ impl Options {
 const DEVICE_PACKAGES: [&str; 6] =
     ["halite-vulkan", "halite-runtime", "halite", "halite-c", "halite-tools", "halite-conformance"];
 
-/// Test programs of `halite-conformance` to which it is the same which Vulkan driver there is.
-const WITHOUT_VULKAN: [&str; 6] = ["faulty_devices", "hal_plugins", "local", "run", "sample_c", "soak"];
+/// The test program of `halite-conformance` to which it is the same which Vulkan driver there is.
+const WITHOUT_VULKAN: &str = "everywhere";
 /// The test program of `halite-tools` that asks for a device of its own choice; all others take llvmpipe.
 const ON_EACH_DEVICE: &str = "malformed";
 
@@ -88,11 +88,12 @@ const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
 const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
     [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
-/// Tests of programs that run on each driver, to which it is the same which: left out on all but the first.
-const SAME_ON_EACH: [&str; 3] = [
-    "a_part_of_all_suites_on_the_cpu_devices",
-    "the_same_program_gives_the_same_bytes",
-    "work_on_a_processor_with_the_memory_of_another",
+/// Tests to which it is the same which driver there is, and the programs of `halite-conformance` that they are in: left out on all but
+/// the first driver that their program runs on.
+const SAME_ON_EACH: [(&str, &str); 3] = [
+    ("suites", "a_part_of_all_suites_on_the_cpu_devices"),
+    ("compiler", "the_same_program_gives_the_same_bytes"),
+    ("peers", "work_on_a_processor_with_the_memory_of_another"),
 ];
 
 /// The driver's own programs that run without Vulkan's loader in the short form: what is different then is how a driver is found.
@@ -211,12 +212,20 @@ fn is_run_on(binary: &Binary, place: usize, drivers: usize, is_thorough: bool) -
     place == 0 || !(is_any_device_enough(binary) || !is_thorough && is_of(&SHORT_ON_FIRST_DEVICE))
 }
 
+/// Tests that say nothing new behind the first of so many drivers, as their program ran there.
+fn ran_before(binaries: &[&Binary], drivers: usize, is_thorough: bool) -> Vec<&'static str> {
+    let ran = |program: &str| {
+        binaries.iter().any(|binary| binary.target == program && is_run_on(binary, 0, drivers, is_thorough))
+    };
+    SAME_ON_EACH.into_iter().filter(|(program, _)| ran(program)).map(|(_, test)| test).collect()
+}
+
 /// Whether a program's tests are the same on each device, so that they run once.
 fn is_any_device_enough(binary: &Binary) -> bool {
     match binary.package.as_str() {
         "halite-tools" => binary.target != ON_EACH_DEVICE,
         "halite-runtime" => binary.kind == "lib",
-        "halite-conformance" => binary.kind == "lib" || WITHOUT_VULKAN.contains(&binary.target.as_str()),
+        "halite-conformance" => binary.kind == "lib" || binary.target == WITHOUT_VULKAN,
         _ => false,
     }
 }
@@ -224,13 +233,12 @@ fn is_any_device_enough(binary: &Binary) -> bool {
 /// The lists above name test programs that are there.
 fn check_names(built: &Built) -> Result<()> {
     let lists = ON_LAST_DEVICE.iter().chain(&SHORT_ON_LAST_DEVICE).chain(&SHORT_ON_FIRST_DEVICE);
-    let names = WITHOUT_VULKAN
-        .iter()
-        .chain(lists.flat_map(|(_, targets)| *targets))
+    let names = lists
+        .flat_map(|(_, targets)| *targets)
         .chain(&LONGEST)
         .chain(&PLUGIN_TESTS)
         .chain(&WITHOUT_LOADER)
-        .chain([&ON_EACH_DEVICE]);
+        .chain([&ON_EACH_DEVICE, &WITHOUT_VULKAN]);
     for name in names {
         let known = built.binaries.iter().any(|binary| binary.target == *name);
         ensure!(known, "there is no test program '{name}' any more, which xtask/src/test/mod.rs names");
@@ -263,9 +271,12 @@ impl Tests<'_> {
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
             let mut manner = self.manner(variables);
-            if place > 0 {
-                manner.args.extend(SAME_ON_EACH.map(|name| format!("--skip={name}")));
-            }
+            let skipped = if place > 0 {
+                ran_before(&device, self.icds.len(), self.options.thorough)
+            } else {
+                Vec::new()
+            };
+            manner.args.extend(skipped.iter().map(|name| format!("--skip={name}")));
             self.step(steps, &format!("tests on {}", icd.name), &programs, manner);
         }
         if self.icds.is_empty() {
@@ -349,8 +360,33 @@ mod tests {
             entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
         });
         let sources: String = files.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
-        for name in SAME_ON_EACH {
+        for (_, name) in SAME_ON_EACH {
             assert!(sources.contains(&format!("fn {name}()")), "there is no test '{name}' any more");
+        }
+    }
+
+    #[test]
+    fn tests_that_are_the_same_everywhere_run_once() {
+        let program = |target: &str| Binary {
+            package: "halite-conformance".to_owned(),
+            target: target.to_owned(),
+            kind: "test".to_owned(),
+            source: String::new(),
+            folder: "/".into(),
+            path: "/t".into(),
+        };
+        let programs = SAME_ON_EACH.map(|(target, _)| program(target));
+        let programs: Vec<&Binary> = programs.iter().collect();
+        for (drivers, is_thorough) in [(1, false), (2, false), (2, true), (3, false), (3, true)] {
+            for (binary, (_, test)) in programs.iter().zip(SAME_ON_EACH) {
+                let runs = |place: usize| {
+                    let is_left_out =
+                        place > 0 && ran_before(&programs, drivers, is_thorough).contains(&test);
+                    is_run_on(binary, place, drivers, is_thorough) && !is_left_out
+                };
+                let times = (0..drivers).filter(|place| runs(*place)).count();
+                assert_eq!(times, 1, "{test} of {drivers} drivers, thorough: {is_thorough}");
+            }
         }
     }
 }

@@ -1,7 +1,13 @@
 //! Every file of tests belongs to a program. Many are modules of one, as each program is linked with all that it tests; cargo, which
 //! is told of the programs then, says nothing of a file that none of them has.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
 
 use super::{below, list, metadata, root};
 
@@ -49,6 +55,56 @@ fn every_file_of_tests_is_in_a_program() {
         faults.is_empty(),
         "no program has these tests; name them in the root of one, or in Cargo.toml: {faults:?}"
     );
+}
+
+/// Files of a library or a program: those beside its root and below, but where a library has the folder, a program's root alone.
+fn files_of(target: &Value, others: &[Value]) -> Vec<PathBuf> {
+    let path = root().join(below(&target["src_path"]));
+    let folder = path.parent().expect("a source lies in a folder");
+    let is_shared = others.iter().any(|other| {
+        let other = root().join(below(&other["src_path"]));
+        other != path && other.parent() == Some(folder)
+    });
+    if is_shared { vec![path] } else { rust_files(folder) }
+}
+
+/// Sources in a folder and those below it.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("cargo names folders that are there").flatten();
+    let (folders, files): (Vec<_>, Vec<_>) =
+        entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+    let below = folders.iter().flat_map(|folder| rust_files(folder));
+    files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs")).chain(below).collect()
+}
+
+/// Whether a source has tests.
+fn has_tests(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("#[test]") || line.contains("cfg(test)"))
+}
+
+#[test]
+fn targets_that_are_not_tested_have_no_tests() {
+    let (mut count, mut faults) = (0, Vec::new());
+    for package in list(&metadata()["packages"]) {
+        let targets = list(&package["targets"]);
+        for target in targets.iter().filter(|target| target["test"] == false) {
+            // Examples and build scripts are never tested.
+            if ["example", "custom-build"].iter().any(|kind| target["kind"][0] == *kind) {
+                continue;
+            }
+            count += 1;
+            let tested = |file: &PathBuf| has_tests(&fs::read_to_string(file).expect("it is there"));
+            faults.extend(files_of(target, targets).into_iter().filter(tested));
+        }
+    }
+    assert!(count >= 9, "only {count} targets without tests were found: the search is broken");
+    assert!(faults.is_empty(), "nobody runs these tests, as Cargo.toml has `test = false`: {faults:?}");
+}
+
+#[test]
+fn tests_are_seen_in_sources() {
+    assert!(has_tests("mod a {\n    #[test]\n    fn b() {}\n}\n") && has_tests("#[cfg(test)]\nmod tests;\n"));
+    assert!(!has_tests("/// The tests of #[test].\nfn tests() {}\n"));
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::{
     io::{BufRead as _, Cursor, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use halite::{
-    Cache, DeviceKind, Dimension, RunOptions, Session, Source, ValueType,
+    Cache, DeviceKind, Dimension, RunOptions, Session, Source, Stage, ValueType,
     compile::{Compiler, Model, OpenOptions},
     host::npy,
 };
@@ -36,7 +37,10 @@ const LETTERS: usize = 2000;
 /// Bytes of an input that a function is called with, at most: the caller makes it, and not the file.
 const MOST_INPUT: u64 = 16 << 20;
 
-/// What the device's own work came to.
+/// Bytes that drivers may take for kernels that they compile and run, beyond which they count as the file's.
+const DRIVER_MEMORY: u64 = 128 << 20;
+
+/// What the work of the device and its driver came to.
 #[derive(Debug, Default)]
 struct Device {
     time: Cell<Duration>,
@@ -48,10 +52,10 @@ struct Device {
 pub struct Answer {
     /// How it ended.
     pub end: End,
-    /// Milliseconds of processor time, but for that of functions that ran, and of what a device on the processor computed as the
-    /// program was loaded: it uses all cores for that, and what ends it is the time by the clock.
+    /// Milliseconds of processor time, but for that of functions that ran, of drivers that compiled kernels, and of what a device on
+    /// the processor computed as the program was loaded: what ends these is the time by the clock.
     pub milliseconds: u64,
-    /// Bytes of memory beyond those that the process held before, but for those of a device on the processor.
+    /// Bytes of memory beyond those that the process held before, but for those of a device on the processor and some for drivers.
     pub memory: u64,
     /// The error, if there was one.
     pub text: String,
@@ -178,31 +182,67 @@ fn compile(name: &str, bytes: &Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Loads a program as a stranger's, and runs what needs no inputs that are not known, or very large ones. What the device does is told
-/// apart, where it is the processor: constants that are computed once as a program is loaded, functions that run, the memory for both.
+/// The processor time of a driver that compiles kernels while a session is built.
+#[derive(Default)]
+struct DriverTime(Mutex<DriverTimes>);
+
+#[derive(Default)]
+struct DriverTimes {
+    since: Option<Duration>,
+    all: Duration,
+}
+
+impl DriverTime {
+    /// That the building is in a stage now. Times are read where that changes: a stage tells of thousands of steps.
+    fn stage(&self, stage: Option<Stage>) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiles = stage == Some(Stage::BuildingPipelines);
+        if compiles == times.since.is_some() {
+            return;
+        }
+        // Threads that are a device are counted by themselves.
+        let now = processor_time(None).saturating_sub(device_time());
+        match times.since.take() {
+            Some(since) => times.all += now.saturating_sub(since),
+            None => times.since = Some(now),
+        }
+    }
+
+    /// All of it, at the end of the building.
+    fn end(&self) -> Duration {
+        self.stage(None);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+}
+
+/// Loads a program as a stranger's, and runs what needs no inputs that are not known, or very large ones. What devices and their drivers
+/// do is told apart: kernels that are compiled, constants that are computed once as a program is loaded, functions that run, and what of
+/// them is still under way when nobody waits any more. Deadlines bound these.
 fn run(name: &str, bytes: &Bytes, device: &str, own: &Device) -> Result<()> {
     let source = Source::bytes(bytes.clone()).named(name);
-    let before = device_time();
-    let session = Session::builder().untrusted().cache(Cache::off()).device(device).model(source).build();
-    own.time.set(own.time.get() + device_time().saturating_sub(before));
+    let (before, driver) = (device_time(), Arc::new(DriverTime::default()));
+    let told = Arc::clone(&driver);
+    let builder = Session::builder().untrusted().cache(Cache::off()).device(device).model(source);
+    let session = builder.progress(move |progress| told.stage(Some(progress.stage))).build();
+    own.time.set(device_time().saturating_sub(before) + driver.end());
     let session = session?;
-    let ended = functions(&session, own);
+    let built = processor_time(None);
+    let ended = functions(&session);
     let of_processors = session.devices().iter().filter(|device| device.info().kind() == DeviceKind::Cpu);
-    own.memory.set(of_processors.map(|device| device.memory().reserved).sum());
+    own.memory.set(DRIVER_MEMORY + of_processors.map(|device| device.memory().reserved).sum::<u64>());
+    drop(session);
+    own.time.set(own.time.get() + processor_time(None).saturating_sub(built));
     ended
 }
 
-fn functions(session: &Session, own: &Device) -> Result<()> {
+fn functions(session: &Session) -> Result<()> {
     for info in session.functions().to_vec() {
         let function = session.function(&info.name)?;
         if info.inputs.iter().any(|input| bytes_of(&input.value_type) > MOST_INPUT) {
             continue;
         }
         if let Some(inputs) = function.zeros() {
-            let before = processor_time(None);
-            let ended = function.run_with(inputs, &RunOptions::new().timeout(RUN));
-            own.time.set(own.time.get() + processor_time(None).saturating_sub(before));
-            ended?;
+            function.run_with(inputs, &RunOptions::new().timeout(RUN))?;
         }
     }
     Ok(())
@@ -218,4 +258,35 @@ fn bytes_of(value: &ValueType) -> u64 {
         _ => 1,
     };
     shape.iter().map(size).fold(LARGEST, |bytes: u64, size| bytes.saturating_mul(size as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Works until the process has more processor time.
+    fn work() {
+        let before = processor_time(None);
+        while processor_time(None) == before {}
+    }
+
+    #[test]
+    fn what_a_driver_compiles_is_told_apart_and_nothing_else() {
+        if processor_time(None).is_zero() && !Path::new("/proc/self/stat").exists() {
+            println!("SKIPPED: the system does not tell processor time");
+            return;
+        }
+        let driver = DriverTime::default();
+        driver.stage(Some(Stage::Planning));
+        work();
+        assert_eq!(driver.end(), Duration::ZERO);
+        for stage in [Stage::BuildingPipelines, Stage::BuildingPipelines, Stage::LoadingWeights] {
+            driver.stage(Some(stage));
+            work();
+        }
+        let compiled = driver.end();
+        assert!(compiled >= Duration::from_millis(10), "{compiled:?}");
+        work();
+        assert_eq!(driver.end(), compiled);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{
@@ -93,9 +93,28 @@ fn attacker(options: &Options, debug: bool) -> Result<Command> {
     Ok(command)
 }
 
-/// Attacks. Fails if anything did harm.
+/// Attacks: all devices and tests, also behind one that failed. Fails if anything did harm.
 pub fn run(options: &Options) -> Result<()> {
+    let mut harm = campaign(options)?;
+    for (package, tests) in TESTS.iter().filter(|_| !options.short) {
+        say(&format!("tests that attack: {package}"));
+        let tests = tests.iter().flat_map(|test| ["--test", test]);
+        let mut command = cargo(&["test", "--package", package, "--no-fail-fast"]);
+        if let Err(error) = shell::run(command.env("HALITE_TEST_THOROUGH", "1").args(tests)) {
+            say(&format!("{error}"));
+            harm.push(format!("tests of {package}"));
+        }
+    }
+    if harm.is_empty() {
+        return Ok(());
+    }
+    bail!("these failed: {}", harm.join("; "))
+}
+
+/// The hostile files, without a device and on each: where some did harm.
+fn campaign(options: &Options) -> Result<Vec<String>> {
     let debug = options.debug || options.short;
+    let mut harm = Vec::new();
     let reports = root().join(&options.reports);
     std::fs::create_dir_all(&reports).with_context(|| format!("making {}", reports.display()))?;
     let corpus = root().join("../shared/corpus/attacks");
@@ -122,18 +141,12 @@ pub fn run(options: &Options) -> Result<()> {
         } else {
             say(&format!("SKIPPED: the files of {}: they are not here", corpus.display()));
         }
-        shell::run(&mut command).with_context(|| {
-            format!("a file did harm; see {}, and write it with 'halite-attack make'", reports.display())
-        })?;
+        if let Err(error) = shell::run(&mut command) {
+            say(&format!("{error}"));
+            let place = device.map_or("compiled only", |device| device);
+            let write = "write one with 'halite-attack make'";
+            harm.push(format!("files, {place} (see {}; {write})", reports.display()));
+        }
     }
-    if options.short {
-        return Ok(());
-    }
-    for (package, tests) in TESTS {
-        say(&format!("tests that attack: {package}"));
-        let tests = tests.iter().flat_map(|test| ["--test", test]);
-        let mut command = cargo(&["test", "--package", package, "--no-fail-fast"]);
-        shell::run(command.env("HALITE_TEST_THOROUGH", "1").args(tests))?;
-    }
-    Ok(())
+    Ok(harm)
 }

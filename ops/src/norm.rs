@@ -260,6 +260,9 @@ impl Samples for Norm {
             (Batch, 2, 3, 64, 1),
             (Batch, 1, 100, 1, 1),
             (Batch, 0, 4, 4, 1),
+            (Group, 1, 6, 1504, 2),
+            (Rms, 1, 8, 4000, 1),
+            (Group, 2, 6, 3004, 2),
         ];
         let mut samples = Vec::new();
         for dtype in [DType::F32, DType::F16, DType::BF16] {

@@ -280,6 +280,8 @@ impl Samples for Resize {
                 ..op(1, &[4, 4], &[2, 2])
             });
         }
+        // So many results that invocations have several.
+        samples.push(Resize::new(1, &[511, 700], &[1025, 1100], Interpolation::Nearest, DType::F32));
         samples
     }
 }

@@ -2,7 +2,7 @@
 //! transposed keys and repeated heads around them.
 
 use halite_ops::{
-    DType, Operation, Values,
+    DType, Operation,
     attention::{Attention, Mask},
     copy::StridedCopy,
     elementwise::Elementwise,
@@ -14,6 +14,7 @@ use halite_sizes::Size;
 use super::{
     Result, Uses,
     chain::{Chain, part, replace},
+    known_masks::{Known, KnownMasks},
     merge::Reader,
     queries::{self, Queries},
     scores::{self, Form, form},
@@ -24,12 +25,11 @@ use crate::{
     graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
-/// Most elements of a constant mask that is looked at.
-const MOST_LOOKED_AT: u64 = 1 << 24;
-
 /// Puts the operation in the place of the second product; what is not needed any more goes with the next cleaning.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    replace(graph, region, uses, watch, pattern, Pattern::write)
+    let masks = KnownMasks::default();
+    let find = |chain: &Chain<'_>, node: &Node| pattern(chain, node, &masks);
+    replace(graph, region, uses, watch, find, Pattern::write)
 }
 
 /// Attention as it lies in a graph.
@@ -70,7 +70,7 @@ fn product(operation: &Operation) -> Option<&MatMul> {
     }
 }
 
-fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
+fn pattern(chain: &Chain<'_>, node: &Node, masks: &KnownMasks) -> Option<Pattern> {
     let NodeOp::Operation(operation) = &node.op else { return None };
     let second = product(operation).filter(|product| !product.rhs_transposed)?;
     let dtype = second.out;
@@ -104,7 +104,7 @@ fn pattern(chain: &Chain<'_>, node: &Node) -> Option<Pattern> {
     let (_, v) = v.follow(chain, dtype, false);
     let (k, v, kv_heads) = shared(&k, &v, sizes)?;
     let dims = chain.graph.tensor(masked).sizes();
-    let (mask, kind, causal) = mask(chain.graph, added, dims, sizes, dtype)?;
+    let (mask, kind, causal) = mask((chain, masks), added, dims, sizes, dtype)?;
     let operation = Attention {
         batch: sizes.batch,
         kv_heads: (kv_heads != sizes.heads).then_some(kv_heads),
@@ -258,16 +258,20 @@ fn shared(k: &[Strided], v: &[Strided], sizes: Sizes) -> Option<(Strided, Stride
 type Masked = (Option<(Added, Vec<Size>, Vec<Size>)>, Mask, bool);
 
 /// What is added to scores of these dimensions, as the operation takes it.
-fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: DType) -> Option<Masked> {
+fn mask(
+    (chain, masks): (&Chain<'_>, &KnownMasks),
+    added: Option<Term>,
+    dims: &[Size],
+    sizes: Sizes,
+    dtype: DType,
+) -> Option<Masked> {
     let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
     let (made, value, inputs) = part(&program, operand);
     if made.lookups().next().is_some() {
         return None;
     }
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
-    if let (Operand::Input(0), [(id, _, own)]) = (value, &inputs[..])
-        && let Some(known) = known(graph, *id, own, sizes)
-    {
+    if let Some(known) = masks.known(chain, (&made, value), &inputs, [sizes.queries, sizes.keys]) {
         return Some((None, Mask::None, known == Known::Causal));
     }
     let (added, own) = match (value, &inputs[..]) {
@@ -300,41 +304,6 @@ fn mask(graph: &Graph, added: Option<Term>, dims: &[Size], sizes: Sizes, dtype: 
         _ => (Mask::Full, vec![batch, heads.into(), queries, keys]),
     };
     Some((Some((added, four, wanted)), kind, false))
-}
-
-/// A mask that needs no tensor.
-#[derive(PartialEq, Eq)]
-enum Known {
-    Nothing,
-    Causal,
-}
-
-/// What a constant mask says, if it is one of those.
-fn known(graph: &Graph, id: TensorId, dims: &[Size], sizes: Sizes) -> Option<Known> {
-    let tensor = graph.tensor(id);
-    let bytes = tensor.constant.as_ref().filter(|_| tensor.elements() <= MOST_LOOKED_AT)?;
-    let values = Values::from_bytes(tensor.element.storage(), bytes);
-    if (0..values.len()).all(|i| values.float(i) == 0.0) {
-        return Some(Known::Nothing);
-    }
-    let Sizes { queries, keys, .. } = sizes;
-    if dims.iter().product::<Size>() != queries * keys || !dims.ends_with(&[queries, keys]) {
-        return None;
-    }
-    if queries.is_data() || keys.is_data() {
-        return None;
-    }
-    let (queries, keys) = (queries.exact(), keys.exact());
-    // The first queries must see a key: what else they give is not the same.
-    let last = |i: usize| (keys + i as u64).checked_sub(queries);
-    let fits = |i: usize| {
-        let Some(last) = last(i) else { return false };
-        (0..keys as usize).all(|j| {
-            let value = values.float(i * keys as usize + j);
-            if j as u64 <= last { value == 0.0 } else { value <= scores::NOTHING }
-        })
-    };
-    (0..queries as usize).all(fits).then_some(Known::Causal)
 }
 
 impl Pattern {

@@ -249,6 +249,49 @@ fn constant_masks_of_the_past_need_no_tensor() {
 }
 
 #[test]
+fn a_causal_mask_may_be_written_for_each_head() {
+    let same = Export { mask: |b, scores, sizes| masked_heads(b, scores, sizes, 0), ..Export::plain(4, 6) };
+    let same = attention(&optimized(same.graph()));
+    assert_eq!((same.causal, same.mask), (true, Mask::None));
+    let other = Export { mask: |b, scores, sizes| masked_heads(b, scores, sizes, 1), ..Export::plain(4, 6) };
+    let other = attention(&optimized(other.graph()));
+    assert_eq!((other.causal, other.mask), (false, Mask::Full));
+}
+
+/// Scores with the causal mask of each head; the last query of the last head sees `hidden` keys less.
+fn masked_heads(b: &mut Builder, scores: TensorId, [queries, keys]: [u64; 2], hidden: u64) -> TensorId {
+    let value = |row: u64, key: u64| {
+        let more = if row + 1 == HEADS * queries { hidden } else { 0 };
+        if key + queries + more <= keys + row % queries { 0.0 } else { f64::NEG_INFINITY }
+    };
+    let values = (0..HEADS * queries).flat_map(|row| (0..keys).map(move |key| value(row, key))).collect();
+    let mask = b.values(DType::F32, &[1, HEADS, queries, keys], &Values::Float(values)).unwrap();
+    b.binary(Function::Add, scores, mask).unwrap()
+}
+
+#[test]
+fn a_causal_mask_may_be_computed_of_places() {
+    // As exporters write it: places are compared, the truths expanded to all heads and replaced by what is added. There are too
+    // many to be constants from the start.
+    let export = Export {
+        mask: |b, scores, [queries, keys]| {
+            let places = |count: u64| Values::Int((0..count as i64).collect());
+            let key = b.values(DType::I64, &[1, 1, 1, keys], &places(keys)).unwrap();
+            let query = b.values(DType::I64, &[1, 1, queries, 1], &places(queries)).unwrap();
+            let truth = crate::graph::ElementType::Bool;
+            let seen = b.map(&[key, query], truth, |p, x| p.call(Function::Le, &[x[0], x[1]])).unwrap();
+            let seen = b.expand(seen, &[1, HEADS, queries, keys]).unwrap();
+            let hidden = f32::NEG_INFINITY.into();
+            let mask = b.map(&[seen], F32, |p, x| p.call(Function::Select, &[x[0], 0.0.into(), hidden]));
+            b.binary(Function::Add, scores, mask.unwrap()).unwrap()
+        },
+        ..Export::plain(257, 257)
+    };
+    let attention = attention(&optimized(export.graph()));
+    assert_eq!((attention.causal, attention.mask), (true, Mask::None));
+}
+
+#[test]
 fn scores_that_a_condition_replaces() {
     let export = Export {
         mask: |b, scores, [queries, keys]| {

@@ -20,6 +20,7 @@ mod fuse;
 mod gates;
 mod inline;
 mod joined;
+mod known_masks;
 mod linear;
 mod lookups;
 mod merge;

@@ -26,6 +26,7 @@ layout(constant_id = 9) const uint WORDS = 2048;      // Of shared memory: tiles
 layout(constant_id = 10) const uint PARTS = 1;
 layout(constant_id = 11) const uint ADDED = 0;
 layout(constant_id = 12) const uint ACTIVATION = 0;
+layout(constant_id = 13) const uint SIDE = 1;         // Places of a row that an invocation stores at once: 2 where rows are even.
 
 #include "activation.glsl"
 #include "added.glsl"
@@ -33,9 +34,11 @@ layout(constant_id = 12) const uint ACTIVATION = 0;
 layout(set = 0, binding = 0) readonly buffer Image { uvec4 image_words[]; };
 layout(set = 0, binding = 1) readonly buffer Filters { uvec4 filter_words[]; };
 layout(set = 0, binding = 2) writeonly buffer Out { float16_t result[]; };
+layout(set = 0, binding = 2) writeonly buffer OutPairs { f16vec2 result_pairs[]; };
 layout(set = 0, binding = 2) writeonly buffer OutSums { float part_sums[]; };
 layout(set = 0, binding = 3) readonly buffer Bias { float16_t bias[]; };
 layout(set = 0, binding = 4) readonly buffer Residual { float16_t residual[]; };
+layout(set = 0, binding = 4) readonly buffer ResidualPairs { f16vec2 residual_pairs[]; };
 
 layout(push_constant) uniform Shape {
     uint filters, out_height, out_width;
@@ -57,8 +60,10 @@ const uint LANES = gl_WorkGroupSize.x;
 const uint LEFT_EACH = (LEFT_ALL + LANES - 1) / LANES, RIGHT_EACH = (RIGHT_ALL + LANES - 1) / LANES;
 const uint DOWN = WM / 16, ACROSS = WN / 16;
 const uint SUMS_ROW = BN / 4 + 1, STRIP = WM / PIECES, PIECE_ROWS = BM / PIECES;
-// Rows of results that all invocations store at a time.
-const uint ROWS_AT_ONCE = LANES > BN ? LANES / BN : 1u;
+// Columns of results are shared out first, then rows.
+const uint COLUMNS = BN / SIDE, ROWS_AT_ONCE = LANES > COLUMNS ? LANES / COLUMNS : 1u;
+// Rows of a column that are on their way at a time.
+const uint CHUNK = 4;
 
 shared uvec4 shared_words[WORDS];
 
@@ -116,29 +121,56 @@ void multiply(uint my_row, uint my_column) {
     }
 }
 
-// Stores a sum of a piece, whose place `at` the caller knows.
-void store(uint piece, uint r, uint c, uint at) {
-    const uint row = row0 + r / STRIP * WM + piece * STRIP + r % STRIP;
-    if (row >= filters) return;
-    const uint places_out = out_height * out_width, to = row * places_out + at, plane = filters * places_out;
-    float value = uintBitsToFloat(shared_words[r * SUMS_ROW + c / 4][c % 4]);
+// The row of results that a row of a piece has.
+uint row_of(uint piece, uint r) {
+    return row0 + r / STRIP * WM + piece * STRIP + r % STRIP;
+}
+
+// What is added to the results at an index, the second of them only with SIDE 2.
+vec2 residual_at(uint at) {
+    return SIDE == 2 ? vec2(residual_pairs[at / 2]) : vec2(float(residual[at]), 0.0);
+}
+
+// Stores a result or a part of it, and its neighbour with SIDE 2.
+void store(vec2 value, uint at) {
     if (PARTS > 1) {
-        part_sums[(image * PARTS + part_index) * plane + to] = value;
-        return;
+        part_sums[at] = value.x;
+        if (SIDE == 2) part_sums[at + 1] = value.y;
+    } else if (SIDE == 2) {
+        result_pairs[at / 2] = f16vec2(activate(value.x, ACTIVATION), activate(value.y, ACTIVATION));
+    } else {
+        result[at] = float16_t(activate(value.x, ACTIVATION));
     }
-    if (HAS_BIAS) value += float(bias[row]);
-    if (HAS_RESIDUAL) value += float(residual[image * plane + to]);
-    result[image * plane + to] = float16_t(activate(value, ACTIVATION));
+}
+
+// Stores the sums of a column of a piece, whose place `at` the caller knows, in rows from `first`. What is added is read for some rows
+// at a time before any of them is stored, as reads do not pass stores.
+void store_column(uint piece, uint c, uint at, uint first) {
+    const uint places_out = out_height * out_width, plane = filters * places_out;
+    const uint base = (PARTS > 1 ? image * PARTS + part_index : image) * plane + at;
+    for (uint from = first; from < PIECE_ROWS; from += CHUNK * ROWS_AT_ONCE) {
+        vec2 values[CHUNK];
+        [[unroll]] for (uint i = 0; i < CHUNK; ++i) {
+            const uint r = min(from + i * ROWS_AT_ONCE, PIECE_ROWS - 1), row = min(row_of(piece, r), filters - 1);
+            const uvec4 word = shared_words[r * SUMS_ROW + c / 4];
+            values[i] = uintBitsToFloat(uvec2(word[c % 4], SIDE == 2 ? word[c % 4 + 1] : 0u));
+            if (PARTS == 1 && HAS_BIAS) values[i] += float(bias[row]);
+            if (PARTS == 1 && HAS_RESIDUAL) values[i] += residual_at(base + row * places_out);
+        }
+        [[unroll]] for (uint i = 0; i < CHUNK; ++i) {
+            const uint r = from + i * ROWS_AT_ONCE, row = row_of(piece, r);
+            if (r < PIECE_ROWS && row < filters) store(values[i], base + row * places_out);
+        }
+    }
 }
 
 // Stores the sums of a piece that belong to places of the result. An invocation keeps to its columns, as divisions take long.
 void store_all(uint piece) {
-    if (gl_LocalInvocationIndex / BN >= ROWS_AT_ONCE) return;
-    for (uint c = gl_LocalInvocationIndex % BN; c < BN; c += LANES) {
+    if (gl_LocalInvocationIndex / COLUMNS >= ROWS_AT_ONCE) return;
+    for (uint c = SIDE * (gl_LocalInvocationIndex % COLUMNS); c < BN; c += SIDE * LANES) {
         const uint place = column0 + c, y = place / pitch, x = place % pitch;
         if (y >= out_height || x >= out_width) continue;
-        for (uint r = gl_LocalInvocationIndex / BN; r < PIECE_ROWS; r += ROWS_AT_ONCE)
-            store(piece, r, c, y * out_width + x);
+        store_column(piece, c, y * out_width + x, gl_LocalInvocationIndex / COLUMNS);
     }
 }
 

@@ -6,6 +6,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint CHANNELS = 32;
+layout(constant_id = 2) const uint ITEMS = 1;  // Words of an invocation, a workgroup's size apart.
 
 layout(set = 0, binding = 0) readonly buffer Data { uint16_t data[]; };
 layout(set = 0, binding = 1) readonly buffer Weights { uint16_t weights[]; };
@@ -62,10 +63,13 @@ void filter_word(uint index) {
 }
 
 void main() {
-    const uint item = gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x + gl_GlobalInvocationID.x;
-    if (item < image_words) {
-        image_word(item);
-    } else if (item - image_words < filter_words) {
-        filter_word(item - image_words);
+    const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    for (uint i = 0; i < ITEMS; ++i) {
+        const uint item = (group * ITEMS + i) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        if (item < image_words) {
+            image_word(item);
+        } else if (item - image_words < filter_words) {
+            filter_word(item - image_words);
+        }
     }
 }

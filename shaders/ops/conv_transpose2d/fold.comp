@@ -1,5 +1,5 @@
 // The end of a transposed convolution that is a product of matrices: adds what each tap of each filter gave at the places that meet in
-// a result. An invocation for each result; taps are rows of `products`, places of the image its columns. One group.
+// a result. Taps are rows of `products`, places of the image its columns. One group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "elements.glsl"
@@ -12,6 +12,7 @@ layout(constant_id = 3) const uint KERNEL_HEIGHT = 2;
 layout(constant_id = 4) const uint KERNEL_WIDTH = 2;
 layout(constant_id = 5) const uint STRIDE_Y = 2;
 layout(constant_id = 6) const uint STRIDE_X = 2;
+layout(constant_id = 7) const uint ITEMS = 1;  // Results of an invocation, a workgroup's size apart.
 
 #include "added.glsl"
 
@@ -26,9 +27,7 @@ layout(push_constant) uniform Shape {
     uint results;  // Of all images.
 };
 
-void main() {
-    const uint at = gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x + gl_GlobalInvocationID.x;
-    if (at >= results) return;
+void fold(uint at) {
     const uint x = at % out_width, y = at / out_width % out_height, plane = at / (out_width * out_height);
     const uint places = height * width, taps = KERNEL_HEIGHT * KERNEL_WIDTH;
     float sum = HAS_BIAS ? CONCAT(LOAD_, OUT)(bias, plane % filters) : 0.0;
@@ -44,4 +43,12 @@ void main() {
         }
     }
     CONCAT(STORE_, OUT)(result, at, activate(sum, ACTIVATION));
+}
+
+void main() {
+    const uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    for (uint i = 0; i < ITEMS; ++i) {
+        const uint at = (group * ITEMS + i) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        if (at < results) fold(at);
+    }
 }

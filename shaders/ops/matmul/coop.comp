@@ -362,8 +362,9 @@ uvec2 quad_place(uint piece, uint quad) {
 void fetch_added(uint piece, uint first) {
     if (!QUADS) return;
     [[unroll]] for (uint i = 0; i < CHUNK; ++i) {
-        const uvec2 place = uvec2(row0, column0) + quad_place(piece, first + i * gl_WorkGroupSize.x);
-        if (!WHOLE && (place.x >= M || place.y >= N)) continue;
+        uvec2 place = uvec2(row0, column0) + quad_place(piece, first + i * gl_WorkGroupSize.x);
+        // A read behind a branch waits for the one before.
+        if (!WHOLE) place = min(place, uvec2(M - 1, N - 4));
         if (HAS_BIAS) next_bias[i] = bias[place.y / 4];
         if (HAS_ROW_BIAS) next_row_bias[i] = ACC(bias_elements[place.x]);
         if (HAS_RESIDUAL) next_residual[i] = residual[(out_base + place.x * N + place.y) / 4];

@@ -37,11 +37,14 @@ layout(push_constant) uniform Shape {
 
 #include "product.glsl"
 
+// Rows whose sums are added at a time: each addition waits for all invocations.
+const uint TOGETHER = ROWS < 4 ? ROWS : 4;
+
 uint lhs_base, rhs_base, end;
 
 #include "operands.glsl"
 
-shared QUAD partial[gl_WorkGroupSize.x];
+shared QUAD partial[TOGETHER * gl_WorkGroupSize.x];
 
 void main() {
     // Neighbours read neighbouring elements, whichever way the right operand lies.
@@ -76,18 +79,25 @@ void main() {
     }
 
     const uint out_base = (cut * batches + batch) * M * N;
-    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        partial[slice * teams + team] = sums[r];
+    const uint lanes = gl_WorkGroupSize.x, mine = slice * teams + team;
+    [[unroll]] for (uint row0 = 0; row0 < ROWS; row0 += TOGETHER) {
+        const uint count = min(TOGETHER, ROWS - row0);
+        [[unroll]] for (uint r = 0; r < TOGETHER; ++r)
+            if (row0 + r < ROWS) partial[r * lanes + mine] = sums[row0 + r];
         barrier();
         for (uint rest = SLICES / 2; rest > 0; rest /= 2) {
-            if (slice < rest) partial[slice * teams + team] += partial[(slice + rest) * teams + team];
+            if (slice < rest) {
+                for (uint r = 0; r < count; ++r) partial[r * lanes + mine] += partial[r * lanes + mine + rest * teams];
+            }
             barrier();
         }
-        // The first invocations of all have an element each.
-        for (uint i = lane; i < teams * 4; i += gl_WorkGroupSize.x) {
+        // The first invocations of all have an element of each row.
+        for (uint i = lane; i < teams * 4; i += lanes) {
             const uint c = gl_WorkGroupID.x * teams * 4 + i;
-            const uint at = out_base + r * N + c;
-            if (c < N) CONCAT(STORE_, OUT)(result, at, finished(at, c, partial[i / 4][i % 4]));
+            for (uint r = 0; c < N && r < count; ++r) {
+                const uint at = out_base + (row0 + r) * N + c;
+                CONCAT(STORE_, OUT)(result, at, finished(at, c, partial[r * lanes + i / 4][i % 4]));
+            }
         }
         barrier();
     }

@@ -25,10 +25,22 @@ layout(constant_id = 3) const uint MODE = 0;
 layout(constant_id = 4) const bool CENTERED = true;
 layout(constant_id = 5) const bool SCALED = false;
 layout(constant_id = 6) const bool BIASED = false;
-// Fours of a short line that each invocation keeps, with their scale and bias, so that memory is waited for once; 0 for none.
+// Fours of a line that each invocation keeps, so that memory is waited for once; 0 for none.
 layout(constant_id = 7) const uint KEPT = 0;
+// Whether a channel is a run of `spatial` elements of a kept line, and not one of them.
+layout(constant_id = 8) const bool RUNS = false;
 const uint ROOM = KEPT + uint(KEPT == 0);
 
+#ifdef PACKED
+// Channels that are runs of a line are read one by one: four may not all be there.
+#define SINGLE_F32 F32
+#define SINGLE_F16P F16P
+#define SINGLE_F16H F16P
+#define SINGLE_BF16P BF16P
+#define SINGLE CONCAT(SINGLE_, TYPE)
+ELEMENT_BUFFER(1, scale_elements, readonly, SINGLE);
+ELEMENT_BUFFER(2, bias_elements, readonly, SINGLE);
+#endif
 LINE_BUFFER(0, elements, readonly, TYPE);
 LINE_BUFFER(1, scale, readonly, TYPE);
 LINE_BUFFER(2, bias, readonly, TYPE);
@@ -127,8 +139,7 @@ vec2 of_pieces(uint line, bool here) {
 #ifdef PACKED
 #define OF_CHANNELS(b, line, at) \
     (spatial == 1u ? CONCAT(LOAD4_, TYPE)(b, ((line) % groups * per_group + (at)) >> 2) \
-        : vec4(CONCAT(LOAD4_, TYPE)(b, ((line) % groups * per_group + (at) / spatial) >> 2) \
-            [((line) % groups * per_group + (at) / spatial) & 3u]))
+        : vec4(CONCAT(LOAD_, SINGLE)(b##_elements, (line) % groups * per_group + (at) / spatial)))
 #else
 #define OF_CHANNEL_(b, line, at) \
     ((at) < piece_end() ? CONCAT(LOAD_, TYPE)(b, (line) % groups * per_group + (at) / spatial) : 0.0)
@@ -143,38 +154,41 @@ float factor_of(float squares) {
 }
 
 #ifdef USE_SUBGROUP
-// All of a line that invocations can keep. ACROSS is 1, and channels are elements of a line.
-void short_line(uint line) {
+// All of a line that invocations can keep, as it lies in memory. ACROSS is 1. Scale and bias are kept as well, unless channels are runs.
+void kept_line(uint line) {
     const uvec2 base = bases(line);
     const uint last = length - 4u;
-    vec4 x[ROOM], factors[ROOM], offsets[ROOM];
+    CONCAT(QUAD_MEMORY_, TYPE) words[ROOM];
+    vec4 factors[ROOM], offsets[ROOM];
     [[unroll]] for (uint i = 0; i < KEPT; ++i) {
         // What lies behind the line is read at its end and not counted.
         const uint at = min(4u * (PLACE + i * ALONG), last);
-        x[i] = FOUR_LOAD(TYPE, elements, base.x, at, 0.0);
-        factors[i] = SCALED ? OF_CHANNELS(scale, line, at) : vec4(1.0);
-        offsets[i] = BIASED ? OF_CHANNELS(bias, line, at) : vec4(0.0);
+        words[i] = elements[(base.x + at) >> 2];
+        factors[i] = SCALED && !RUNS ? OF_CHANNELS(scale, line, at) : vec4(1.0);
+        offsets[i] = BIASED && !RUNS ? OF_CHANNELS(bias, line, at) : vec4(0.0);
     }
     float mean = 0.0;
     if (CENTERED) {
         vec4 sums = vec4(0.0);
         [[unroll]] for (uint i = 0; i < KEPT; ++i) {
-            if (4u * (PLACE + i * ALONG) < length) sums += x[i];
+            if (4u * (PLACE + i * ALONG) < length) sums += CONCAT(LOAD4_, TYPE)(words, i);
         }
         mean = along_line(sum_of(sums)) / float(length);
     }
     vec4 squares = vec4(0.0);
     [[unroll]] for (uint i = 0; i < KEPT; ++i) {
-        x[i] -= mean;
-        if (4u * (PLACE + i * ALONG) < length) squares += x[i] * x[i];
+        const vec4 off = CONCAT(LOAD4_, TYPE)(words, i) - mean;
+        if (4u * (PLACE + i * ALONG) < length) squares += off * off;
     }
     const float factor = factor_of(along_line(sum_of(squares)));
     [[unroll]] for (uint i = 0; i < KEPT; ++i) {
         const uint at = 4u * (PLACE + i * ALONG);
-        vec4 v = x[i] * factor;
-        if (SCALED) v *= factors[i];
-        if (BIASED) v += offsets[i];
-        if (at < length) FOUR_STORE(TYPE, result, base.y, at, v);
+        if (at < length) {
+            vec4 v = (CONCAT(LOAD4_, TYPE)(words, i) - mean) * factor;
+            if (SCALED) v *= RUNS ? OF_CHANNELS(scale, line, at) : factors[i];
+            if (BIASED) v += RUNS ? OF_CHANNELS(bias, line, at) : offsets[i];
+            FOUR_STORE(TYPE, result, base.y, at, v);
+        }
     }
 }
 #endif
@@ -182,7 +196,7 @@ void short_line(uint line) {
 #if defined(ORDERED) && !defined(PACKED)
 // All of a line that invocations can keep, with elements that lie apart: each is read once, and all reads are under way at once.
 // Channels are elements of a line.
-void short_columns(uint line, bool here) {
+void kept_columns(uint line, bool here) {
     const uvec2 base = bases(min(line, lines - 1u));
     const uint channel = line % groups * per_group;
     float x[4u * ROOM], factors[4u * ROOM], offsets[4u * ROOM], mine = 0.0;
@@ -216,14 +230,14 @@ void main() {
     const uint line = my_line();
 #ifdef USE_SUBGROUP
     if (KEPT > 0) {
-        short_line(line);
+        kept_line(line);
         return;
     }
 #endif
     const bool here = line < lines;
 #if defined(ORDERED) && !defined(PACKED)
     if (KEPT > 0) {
-        short_columns(line, here);
+        kept_columns(line, here);
         return;
     }
 #endif

@@ -14,7 +14,7 @@ use crate::{
         convolution::{KernelInputs, lanes_for, matrix},
         epilogue::{Added, Epilogue, activation_code},
         matmul,
-        moves::flat_grid,
+        moves::{flat_grid, items_for},
     },
     variants_of,
 };
@@ -162,6 +162,8 @@ fn fold(op: &ConvTranspose2d, results: Size) -> Result<Step, Unfit> {
     for value in [rows, columns, op.strides[0], op.strides[1]] {
         constants.push(fixed("the kernel", value)?);
     }
+    let items = items_for(results, FOLD_LANES, 1);
+    constants.push(items);
     let sizes = [filters.into(), height, width, out_height, out_width];
     let numbers = [op.dilations[0], op.dilations[1], op.pads[0], op.pads[1]].map(Size::from);
     let all = sizes.into_iter().chain(numbers).chain([results]);
@@ -170,7 +172,7 @@ fn fold(op: &ConvTranspose2d, results: Size) -> Result<Step, Unfit> {
         constants,
         push: all.map(|value| narrow("a size", value)).collect::<Result<_, _>>()?,
         bindings: vec![Slot::Scratch(1), Slot::Input(if op.bias { 2 } else { 1 }), Slot::Output(0)],
-        grid: flat_grid(results, FOLD_LANES)?,
+        grid: flat_grid(results, FOLD_LANES * items)?,
         subgroup_size: 0,
     })
 }

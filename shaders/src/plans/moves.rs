@@ -17,6 +17,20 @@ use crate::{
 /// Workgroups in a row of the grid where one row is not enough.
 const GRID_WIDTH: u32 = 32768;
 
+/// Workgroups beyond which each invocation makes more, up to `MOST_ITEMS` words: an H200 starts some 1,500 workgroups in a microsecond,
+/// whatever they do.
+const MANY_GROUPS: u64 = 16_384;
+const MOST_ITEMS: u32 = 8;
+
+/// How many of `total` pieces each of `lanes` invocations makes, `least` of them unless they are very many.
+pub(super) fn items_for(total: Size, lanes: u32, least: u32) -> u32 {
+    let mut items = least;
+    while total.is_constant() && items < MOST_ITEMS && total > u64::from(lanes * items) * MANY_GROUPS {
+        items *= 2;
+    }
+    items
+}
+
 /// 32-bit words of an index.
 pub(super) fn index_words(dtype: DType) -> u32 {
     (dtype.size() / 4) as u32
@@ -92,12 +106,14 @@ impl<'a> Mover<'a> {
         let (units, unit) = (product(self.sizes), self.unit);
         let pieces = if self.words { (units * u64::from(unit)).div_ceil(unit.max(4)) } else { units };
         let dims = self.sizes.len() as u32;
+        // Kernels for single units may know no more than one.
+        let items = if self.words { items_for(pieces, self.lanes, self.items) } else { self.items };
         Ok(Step {
             module: module(self.build)?,
-            constants: [self.lanes, self.items, dims].iter().chain(constants).copied().collect(),
+            constants: [self.lanes, items, dims].iter().chain(constants).copied().collect(),
             push: all,
             bindings,
-            grid: flat_grid(pieces, self.lanes * self.items)?,
+            grid: flat_grid(pieces, self.lanes * items)?,
             subgroup_size: 0,
         })
     }
@@ -208,6 +224,14 @@ mod tests {
         assert!(rows.widened(8).is_err());
         assert!(walk(&[8], &[-1], 0).widened(2).is_err());
         assert_eq!(walk(&[4, 0], &[1, 1], 0).merged().sizes, [0]);
+    }
+
+    #[test]
+    fn invocations_make_more_of_very_many() {
+        assert_eq!(items_for((64 * 16_384).into(), 64, 1), 1);
+        assert_eq!(items_for((64 * 16_384 + 1).into(), 64, 1), 2);
+        assert_eq!(items_for((1 << 30).into(), 64, 1), 8);
+        assert_eq!(items_for((1 << 30).into(), 64, 16), 16);
     }
 
     #[test]

@@ -36,11 +36,28 @@ impl Lower for Norm {
 /// Fours of a line that each invocation keeps: all of them where they are few, else none.
 fn kept(op: &Norm, params: &Params) -> Result<u32, Unfit> {
     let (length, most) = (op.lines().length, params.get("kept").unwrap_or(0));
-    if most == 0 || op.spatial != 1 || !length.is_constant() || length.exact() < 4 {
-        return Ok(0);
+    // Elements that lie apart are of channels of their own.
+    let apart = op.spatial != 1 && params.get("packed").unwrap_or(0) == 0;
+    if most == 0 || apart || !length.is_constant() || length.exact() < 4 {
+        return all_kept(params, "lines of known length");
+    }
+    let few = params.get("few_lines").is_ok_and(|few| op.lines().count() < u64::from(few));
+    if few && length > u64::from(params.get("few_length")?) {
+        return Err(Unfit("is for more lines of this length".into()));
     }
     let fours = length.exact().div_ceil(4 * u64::from(params.get("along")?));
-    Ok(u32::try_from(fours).ok().filter(|fours| *fours <= most).unwrap_or(0))
+    match u32::try_from(fours).ok().filter(|fours| *fours <= most) {
+        Some(fours) => Ok(fours),
+        None => all_kept(params, "shorter lines"),
+    }
+}
+
+/// No four is kept, unless the variant is for lines that are kept.
+fn all_kept(params: &Params, wanted: &str) -> Result<u32, Unfit> {
+    match params.get("all").unwrap_or(0) {
+        0 => Ok(0),
+        _ => Err(Unfit(format!("wants {wanted}, which invocations can keep"))),
+    }
 }
 
 fn step(
@@ -51,6 +68,7 @@ fn step(
     pieces: Slot,
 ) -> Result<Step, Unfit> {
     let centered = op.kind == NormKind::Group;
+    let runs = kept > 0 && op.spatial != 1;
     let [scale, bias] = op.channel_inputs().map(Slot::Input);
     let per_group = op.channels / op.groups.max(1);
     let mut numbers = vec![
@@ -64,7 +82,14 @@ fn step(
     }
     Ok(Step {
         module: module(build)?,
-        constants: share.constants(&[mode, centered.into(), op.scale.into(), op.bias.into(), kept]),
+        constants: share.constants(&[
+            mode,
+            centered.into(),
+            op.scale.into(),
+            op.bias.into(),
+            kept,
+            runs.into(),
+        ]),
         push: share.push(&numbers),
         bindings: vec![Slot::Input(0), scale, bias, Slot::Output(0), pieces],
         grid: share.grid(),

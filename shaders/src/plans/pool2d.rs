@@ -7,17 +7,40 @@ use halite_sizes::Size;
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{groups, module, narrow},
-    plans::Lower,
+    plans::{Lower, moves::items_for},
 };
 
 impl Lower for Pool2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
-            "direct" => dispatch(self, build, params, params.get("lanes")?),
+            "direct" => direct(self, build, params),
             "wide" => wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
+}
+
+/// Most elements of a window whose reads are all written out.
+const MOST_TAPS: u64 = 16;
+
+/// Rows and columns of a small window, or zeros. There must be an element to read for what is not in the input.
+fn taps(op: &Pool2d) -> [u32; 2] {
+    let some = op.shape().2.input.iter().all(|size| size.least() > 0);
+    let small = some && op.kernel[0].saturating_mul(op.kernel[1]) <= MOST_TAPS;
+    match op.kernel.map(u32::try_from) {
+        [Ok(height), Ok(width)] if small => [height, width],
+        _ => [0, 0],
+    }
+}
+
+/// Results in the order of memory, some for each invocation where they are very many.
+fn direct(op: &Pool2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (images, channels, window) = op.shape();
+    let [rows, columns] = window.output();
+    let lanes = params.get("lanes")?;
+    let items = items_for(images * channels * rows * columns, lanes, 1);
+    let [height, width] = taps(op);
+    dispatch(op, build, params, lanes * items, &[height, width, items])
 }
 
 /// A workgroup for each result.
@@ -26,11 +49,11 @@ fn wide(op: &Pool2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.kernel[1] < u64::from(least) {
         return Err(Unfit(format!("wants a window of at least {least} columns, not {}", op.kernel[1])));
     }
-    dispatch(op, build, params, 1)
+    dispatch(op, build, params, 1, &[])
 }
 
-/// Workgroups that have `results` each.
-fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<Plan, Unfit> {
+/// Workgroups that have `results` each; `more` are constants behind the first two.
+fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32, more: &[u32]) -> Result<Plan, Unfit> {
     let lanes = params.get("lanes")?;
     let (images, channels, window) = op.shape();
     let module = module(build)?;
@@ -45,7 +68,7 @@ fn dispatch(op: &Pool2d, build: &str, params: &Params, results: u32) -> Result<P
     let all = sizes.into_iter().chain(window);
     let mut push = all.map(|v| narrow("a size", v)).collect::<Result<Vec<Size>, Unfit>>()?;
     push.push(i32::from(op.layout == Layout::Nhwc).into());
-    let constants = vec![lanes, op.kind as u32];
+    let constants = [&[lanes, op.kind as u32], more].concat();
     let bindings = vec![Slot::Input(0), Slot::Output(0)];
     let grid = [groups(channels * rows * columns, results)?, narrow("a number of images", images)?, 1.into()];
     Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))

@@ -50,6 +50,15 @@ pub(in crate::plans) fn gemm(shape: &Convolution, kernel: KernelInputs<'_>) -> R
 
 /// A product of matrices, tile by tile, with cooperative matrices of 16x16x16.
 pub(in crate::plans) fn matrix(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
+    let most = kernel.params.get("max_filters").unwrap_or(u32::MAX);
+    if shape.filters > u64::from(most) {
+        return Err(Unfit(format!("is for groups of at most {most} filters, not {}", shape.filters)));
+    }
+    let least = kernel.params.get("min_places").unwrap_or(0);
+    let [rows, columns] = shape.window.output();
+    if rows * columns < u64::from(least) {
+        return Err(Unfit(format!("is for images of at least {least} places, not {rows}x{columns}")));
+    }
     let tiles = matrix_tiles(shape, kernel.params)?;
     whole(shape, kernel, tiles)
 }

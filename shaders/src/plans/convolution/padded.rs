@@ -1,14 +1,20 @@
 //! Convolutions as products on matrix units over a copy of the image with its padding: the copy, the product, and the sum of its
 //! parts where sums are cut.
 
-use halite_ops::{convolution::Convolution, window::Layout};
+use halite_ops::{
+    convolution::Convolution,
+    window::{Layout, Window},
+};
 use halite_sizes::Size;
 
 use super::KernelInputs;
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, groups, module, narrow},
-    plans::{epilogue::activation_code, moves::flat_grid},
+    plans::{
+        epilogue::activation_code,
+        moves::{flat_grid, items_for},
+    },
 };
 
 /// Most bytes of copies.
@@ -68,11 +74,24 @@ struct Copied {
     places: Size,
 }
 
+/// Whether a size is known to be even, so that rows of results begin at words.
+fn even(size: Size) -> bool {
+    size.is_constant() && size.is_multiple_of(2)
+}
+
+/// Places from one row to the next. The padding behind a row is also the one in front of the next row.
+fn pitch(w: &Window) -> Size {
+    let reach = w.dilations[1] * (w.kernel[1] - 1);
+    let more = (w.pads[1] + w.pads[3]).saturating_sub(reach);
+    let pitch = w.input[1] + w.pads[1].max(w.pads[3]).max(more);
+    if even(w.output()[1]) { pitch.next_multiple_of(2u64) } else { pitch }
+}
+
 /// The image with its padding, and filters tap by tap, in blocks of channels.
 fn copied(shape: &Convolution, tiles: &Tiles, bindings: &[Slot]) -> Result<Copied, Unfit> {
     let w = &shape.window;
     let [rows, _] = w.output();
-    let pitch = w.input[1] + w.pads[1] + w.pads[3];
+    let pitch = pitch(w);
     let row_step = pitch * w.dilations[0];
     let reach = row_step * (w.kernel[0] - 1) + w.dilations[1] * (w.kernel[1] - 1);
     let places = (rows * pitch).div_ceil(tiles.bn) * u64::from(tiles.bn) + reach;
@@ -91,12 +110,14 @@ fn copied(shape: &Convolution, tiles: &Tiles, bindings: &[Slot]) -> Result<Copie
     let rest = [pitch, places, blocks.into(), taps.into(), words[0], words[1]];
     let push =
         sizes.into_iter().chain(rest).map(|value| narrow("a size", value)).collect::<Result<_, _>>()?;
+    let total = narrow("words of both operands", words[0] + words[1])?;
+    let items = items_for(total, LANES, 1);
     let step = Step {
         module: module("conv2d_padded_image_f16")?,
-        constants: vec![LANES, channels],
+        constants: vec![LANES, channels, items],
         push,
         bindings: vec![bindings[0], bindings[1], Slot::Scratch(0), Slot::Scratch(1)],
-        grid: flat_grid(narrow("words of both operands", words[0] + words[1])?, LANES)?,
+        grid: flat_grid(total, LANES * items)?,
         subgroup_size: 0,
     };
     Ok(Copied { step, bytes, channels, blocks, pitch, places })
@@ -159,8 +180,8 @@ fn product(
     let &Tiles { bm, bn, wm, wn, pieces } = tiles;
     let mut constants =
         vec![tiles.lanes(), bm, bn, wm, wn, copied.channels, columns, dilation, pieces, words];
-    constants.extend([fixed("parts", parts)?, added, activation]);
     let [out_rows, out_columns] = w.output();
+    constants.extend([fixed("parts", parts)?, added, activation, if even(out_columns) { 2 } else { 1 }]);
     let sizes = [shape.filters.into(), out_rows, out_columns, copied.pitch, copied.places];
     let row_step = copied.pitch * w.dilations[0];
     let rest = [copied.blocks.into(), part.into(), w.kernel[0].into(), row_step];

@@ -82,7 +82,7 @@ impl Cost {
             Cost::Node | Cost::Run => count,
             // Passes, the plan and the module's code come after it.
             Cost::Operation => count.saturating_mul(6),
-            Cost::Part => count.saturating_mul(8),
+            Cost::Part => count.saturating_mul(10),
             Cost::Tensor => count / 4,
             Cost::Folding => count / 256,
             Cost::Name | Cost::Constant | Cost::Decoded => count / 4096,

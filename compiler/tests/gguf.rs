@@ -170,8 +170,7 @@ fn a_step_of_several_sequences_is_that_of_each() {
         let dims = [("batch", lengths.len() as u64), ("context", CONTEXT)];
         let dims = dims.map(|(name, size)| (name.to_owned(), size)).into();
         let all = [Bindings { dims, ..Bindings::default() }];
-        let (mut function, _) =
-            model.function("batch", &all, Precision::Model, &Control::default()).unwrap();
+        let (mut function, _) = model.function("batch", &all, Precision::Model, &Control::default()).unwrap();
         let mut inputs = vec![Values::Int(tokens.clone()), Values::Int(positions)];
         inputs.extend(behind_each_other(&before));
         let mut results = function.versions.remove(0).evaluate(&inputs).unwrap();

@@ -1,6 +1,6 @@
 //! The sizes and values that a caller gives for what a model leaves open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use halite_cache::{Digest, Hasher};
 use halite_compiler::signature::{Bindings, Dim, Signature};
@@ -134,9 +134,10 @@ impl Sizes {
     pub(crate) fn for_function(&self, inputs: &[Signature]) -> Result<Option<Vec<Bindings>>> {
         let versions = self.combinations()?;
         let mut own: Vec<Bindings> = Vec::new();
+        let mut known = HashSet::new();
         for version in versions.into_iter().map(|version| only(version, inputs)) {
             // What differs in sizes of other functions only is one version of this.
-            if own.last() != Some(&version) {
+            if known.insert(digest(std::slice::from_ref(&version))) {
                 own.push(version);
             }
         }

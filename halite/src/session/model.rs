@@ -125,6 +125,9 @@ fn read(
 ) -> Result<(compiler::Model, Files)> {
     let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
     model.hold_caches(builder.model.caches).map_err(compile::error)?;
+    if builder.model.batches {
+        model.decode_batches().map_err(compile::error)?;
+    }
     if let Some((choice, on_processors)) = &builder.model.choice
         && (*on_processors || !capabilities.target.is_processor())
         && model.functions().contains(&choice.function)
@@ -323,6 +326,11 @@ impl ModelProgram {
         hasher.field(&[self.precision() as u8]).field(format!("{:?}", self.options.caches).as_bytes());
         if let Some((choice, _)) = self.options.choice.as_ref().filter(|_| open.model.chooses_tokens()) {
             hasher.field(format!("{choice:?}").as_bytes());
+        }
+        // Sizes of the functions that come with it into its module; those that choose tokens have its own.
+        for other in self.beside(function, &[]).filter(|_| self.options.batches) {
+            let fixed = other.fixed.iter().flat_map(|fixed| &fixed.bindings).cloned().collect::<Vec<_>>();
+            hasher.field(other.name.as_bytes()).field(compile::digest_sizes(&fixed).as_bytes());
         }
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())

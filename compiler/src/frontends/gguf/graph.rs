@@ -67,9 +67,9 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
             let count = b.sizes(id)[0];
             count.is_constant() && count == 1
         };
-        let kept = inputs.rows.filter(|rows| {
-            layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one)
-        });
+        let kept = inputs
+            .rows
+            .filter(|rows| layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one));
         let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
         x = state;
         caches.extend(own);

@@ -26,7 +26,7 @@ pub struct Gguf;
 /// The function that writes: a step of a decoder.
 const MAIN: &str = "main";
 /// The function that writes several texts at once: a step of each, a token each.
-const BATCH: &str = "batch";
+pub const BATCH: &str = "batch";
 /// The function that makes a vector of a text.
 const EMBED: &str = "embed";
 /// How many new tokens a call has.
@@ -112,7 +112,8 @@ impl Model {
         let when = when.to_owned();
         (0..h.layers).flat_map(move |layer| {
             sizes.map(|(what, (element, dim))| {
-                let dims = [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
+                let dims =
+                    [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
                 port(format!("{when}.{layer}.{what}"), element, dims.into())
             })
         })

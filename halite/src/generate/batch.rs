@@ -7,11 +7,10 @@ use halite_text::Sampler;
 
 use super::{
     Calls, Generator, Sequence, Stop,
-    choosing::is_greedy,
-    seats::{Seat, Seats},
+    seats::{Ready, Seat, Seats},
     sequence::no_number,
 };
-use crate::{Error, Result, RunOptions, State, Tensor, options::Limits, state::Parts};
+use crate::{Error, Result, RunOptions, Tensor, options::Limits};
 
 /// The place of a row that is of no sequence.
 const NOBODY: i64 = -1;
@@ -82,7 +81,8 @@ impl Generator {
         members: &mut [(&mut Sequence, &mut Sampler)],
         options: &RunOptions,
     ) -> Result<Vec<Next>> {
-        let before: Vec<Sampler> = members.iter().map(|(_, sampler)| (**sampler).clone()).collect();
+        let before = members.iter().map(|(own, sampler)| ((**sampler).clone(), own.tokens().len()));
+        let before: Vec<(Sampler, usize)> = before.collect();
         let mut next = Vec::new();
         let chosen = members.iter_mut().try_for_each(|(sequence, sampler)| {
             next.push(self.next_of(sequence, sampler, options)?);
@@ -91,14 +91,18 @@ impl Generator {
         let done = chosen.and_then(|()| {
             let added = members.iter_mut().zip(&next).filter_map(|((sequence, sampler), next)| match next {
                 Next::Token(token) => {
-                    Some(Added { sequence, token: *token, reads: !is_greedy(sampler.sampling()) })
+                    Some(Added { sequence, token: *token, reads: !sampler.sampling().is_greedy() })
                 }
                 Next::Stop(_) => None,
             });
             self.add(added.collect(), options)
         });
         if done.is_err() {
-            members.iter_mut().zip(before).for_each(|((_, sampler), before)| **sampler = before);
+            for ((sequence, sampler), (before, length)) in members.iter_mut().zip(before) {
+                if sequence.tokens().len() == length {
+                    **sampler = before;
+                }
+            }
         }
         done.map(|()| next)
     }
@@ -114,7 +118,10 @@ impl Generator {
             self.check_own(sequence)?;
             sequence.check_room(&[*token])?;
         }
-        let added = tokens.iter_mut().map(|(sequence, token)| Added { sequence, token: *token, reads: true });
+        let added = tokens.iter_mut().map(|(sequence, token)| {
+            let reads = !sequence.skips;
+            Added { sequence, token: *token, reads }
+        });
         self.add(added.collect(), options)
     }
 
@@ -166,8 +173,10 @@ impl Generator {
             }
             match found {
                 Some(window) => {
-                    let parts = seats.parts(bench, window.clone())?;
-                    together(seats, (window, parts), &mut group, &limits)?;
+                    let mut ready = seats.ready(bench, &window)?;
+                    together(seats, &window, &mut ready, &mut group, &limits)?;
+                    // What failed is made anew.
+                    seats.keep(bench, window, ready);
                 }
                 None => alone(group, options)?,
             }
@@ -184,7 +193,8 @@ fn alone(all: Vec<Added<'_>>, options: &RunOptions) -> Result<()> {
 /// Adds a token to each of some sequences in one call, for neighbouring seats.
 fn together(
     seats: &Seats,
-    (window, parts): (Range<usize>, Parts),
+    window: &Range<usize>,
+    Ready { state, parts }: &mut Ready,
     group: &mut [Added<'_>],
     limits: &Limits,
 ) -> Result<()> {
@@ -203,9 +213,8 @@ fn together(
     let info = seats.function().info();
     let logits = info.outputs.iter().position(|output| output.name == LOGITS);
     let unread: Vec<usize> = logits.into_iter().filter(|_| !all_at_once).collect();
-    let mut state = State::over(seats.function().clone(), &parts)?;
     let inputs = [("tokens", &tokens), ("positions", &positions)].into();
-    let outputs = state.run_over(&parts, inputs, &unread, limits)?;
+    let outputs = state.run_over(parts, inputs, &unread, limits)?;
     let chosen = outputs.tensor(CHOSEN)?.to_vec::<i32>()?;
     let logits = outputs.tensor(LOGITS)?;
     let logits = if all_at_once { logits.to_host()? } else { logits.clone() };

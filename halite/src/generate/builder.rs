@@ -149,7 +149,9 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     if !session.functions().iter().any(|function| function.name == MAIN) {
         return Err(writes_none());
     }
-    let seats = (!batches.is_empty()).then(|| Seats::new(&session, BATCH, options.batch, room));
+    // Devices that cannot bind the caches of two sequences have none.
+    let has_batches = session.functions().iter().any(|function| function.name == BATCH);
+    let seats = has_batches.then(|| Seats::new(&session, BATCH, options.batch, room));
     let pieces = Pieces {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),

@@ -74,23 +74,14 @@ impl Choosers {
     pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
         let sampling = sampler.sampling();
         let way = match sampling.temperature {
-            _ if is_greedy(sampling) => ChoiceWay::Greedy,
-            _ if is_penalized(sampling) || sampling.temperature <= 0.0 => return None,
+            _ if sampling.is_greedy() => ChoiceWay::Greedy,
+            _ if sampling.is_penalized() || sampling.temperature <= 0.0 => return None,
             _ if (1..=MOST_CANDIDATES as usize).contains(&sampling.top_k) => ChoiceWay::Sample,
             _ => return None,
         };
         let function = if way == ChoiceWay::Greedy { &self.greedy } else { &self.sample };
         Some(Chooser { function, way })
     }
-}
-
-fn is_penalized(sampling: &Sampling) -> bool {
-    sampling.repeat_penalty != 1.0 && sampling.repeat_penalty > 0.0
-}
-
-/// Whether this is the most likely token, whatever was there before.
-pub(super) fn is_greedy(sampling: &Sampling) -> bool {
-    sampling.temperature <= 0.0 && !is_penalized(sampling)
 }
 
 /// A function that chooses.

@@ -6,16 +6,15 @@ use std::{ops::Range, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
-    Device, Dimension, ElementType, Error, ErrorKind, Function, Result, Session, Tensor, ValueType, compile,
-    state::Parts,
+    Device, Dimension, ElementType, Error, ErrorKind, Function, Result, Session, State, Tensor, ValueType,
+    compile, state::Parts,
 };
 
 /// Most sequences that a call takes a step of.
 pub(super) const MOST_TOGETHER: usize = 16;
-/// Caches have room for a multiple of so many tokens, so that those of each sequence begin where any device can bind them.
+/// Caches have room for a multiple of so many tokens, of two bytes each at least: so those of each sequence begin at a multiple of 256 bytes,
+/// which is the most that Vulkan lets a device ask for.
 pub(super) const ROUND: usize = 128;
-/// Where such parts begin: what Vulkan lets a device ask for.
-const ALIGNMENT: usize = 256;
 
 /// For how many sequences there are versions of the function, where so many are to write together.
 pub(super) fn sizes(most: usize) -> Vec<usize> {
@@ -41,6 +40,12 @@ pub(super) struct Seats {
     benches: Vec<Bench>,
 }
 
+/// The state of neighbouring seats, and its memory.
+pub(super) struct Ready {
+    pub state: State,
+    pub parts: Parts,
+}
+
 /// Neighbouring seats.
 struct Bench {
     seats: usize,
@@ -51,6 +56,8 @@ struct Bench {
 struct Held {
     /// Memory of all, as long as one is taken.
     parts: Parts,
+    /// What steps of neighbours need, as they had it before.
+    ready: Vec<(Range<usize>, Ready)>,
     /// Seats that are taken.
     taken: Vec<bool>,
     /// Seats that somebody had.
@@ -103,21 +110,20 @@ impl Seats {
         // Where a device cannot bind the caches of all at once, there are more benches.
         let bytes = kinds.iter().map(Kind::seat_bytes).max().unwrap_or(1).max(1) as u64;
         let together = usize::try_from(largest / bytes).unwrap_or(usize::MAX).min(MOST_TOGETHER);
-        let is_aligned = kinds.iter().all(|kind| kind.seat_bytes().is_multiple_of(ALIGNMENT));
-        let together = if is_aligned { together } else { 1 };
         if together < most.min(MOST_TOGETHER) {
             log::warn!(
                 "the caches of {together} sequences can be bound at once, with {context} tokens each: fewer than {most} write together"
             );
         }
         let mut benches = Vec::new();
-        let mut left = if together > 1 { most } else { 0 };
+        let mut left = most;
         while left > 0 {
-            let seats = left.min(together);
+            let seats = left.min(together.max(1));
             benches.push(Bench { seats, held: Mutex::default() });
             left -= seats;
         }
-        Ok(Seats { function, device, sizes: sizes(most), kinds, benches })
+        let sizes = sizes(most).into_iter().filter(|size| *size <= together).collect();
+        Ok(Seats { function, device, sizes, kinds, benches })
     }
 
     /// The function that takes a step of several sequences.
@@ -159,9 +165,19 @@ impl Seats {
         window(places, self.benches[bench].seats, &self.sizes)
     }
 
-    /// The memory of neighbouring seats.
-    pub fn parts(&self, bench: usize, window: Range<usize>) -> Result<Parts> {
-        parts(&self.benches[bench].held.lock().parts, window)
+    /// What a step of neighbours needs.
+    pub fn ready(&self, bench: usize, window: &Range<usize>) -> Result<Ready> {
+        let mut held = self.benches[bench].held.lock();
+        if let Some(place) = held.ready.iter().position(|(own, _)| own == window) {
+            return Ok(held.ready.swap_remove(place).1);
+        }
+        let parts = parts(&held.parts, window.clone())?;
+        Ok(Ready { state: State::over(self.function.clone(), &parts)?, parts })
+    }
+
+    /// Gives it back for the next step of the same seats, of which one is taken still.
+    pub fn keep(&self, bench: usize, window: Range<usize>, ready: Ready) {
+        self.benches[bench].held.lock().ready.push((window, ready));
     }
 }
 
@@ -212,7 +228,7 @@ mod tests {
 
     #[test]
     fn there_are_versions_up_to_as_many_as_write() {
-        assert_eq!(sizes(1), []);
+        assert!(sizes(1).is_empty() && sizes(0).is_empty());
         assert_eq!(sizes(2), [2]);
         assert_eq!(sizes(6), [2, 4, 6]);
         assert_eq!(sizes(16), [2, 4, 8, 16]);

@@ -6,7 +6,6 @@ use halite_text::Sampler;
 
 use super::{
     Calls, Generator, Pieces,
-    choosing::is_greedy,
     seats::{Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
@@ -34,6 +33,8 @@ pub struct Sequence {
     pub(super) logits: Vec<f32>,
     /// The most likely token behind the last one, where the device found it and logits were not read.
     likely: Option<u32>,
+    /// Whether logits are not read behind steps of several sequences.
+    pub(super) skips: bool,
     /// Whether texts go on behind the token that ends them.
     pub(super) goes_on: bool,
 }
@@ -46,7 +47,17 @@ impl Sequence {
         };
         let (tokens, logits) = (Vec::new(), Vec::new());
         let (seat, likely) = (None, None);
-        Ok(Sequence { generator, state, seat, cut: false, tokens, logits, likely, goes_on: false })
+        Ok(Sequence {
+            generator,
+            state,
+            seat,
+            cut: false,
+            tokens,
+            logits,
+            likely,
+            skips: false,
+            goes_on: false,
+        })
     }
 
     /// The generator that it belongs to.
@@ -62,6 +73,12 @@ impl Sequence {
     /// Whether the model writes on behind the token that ends a text, which is a token like others then. It does not unless this says so.
     pub fn ignore_end(&mut self, is_ignored: bool) {
         self.goes_on = is_ignored;
+    }
+
+    /// Whether only the most likely token is wanted behind [`Generator::append_each`]: the device finds it, and logits are not read, which
+    /// for many tokens takes time. [`Sequence::choose`] knows it then.
+    pub fn skip_logits(&mut self, are_skipped: bool) {
+        self.skips = are_skipped;
     }
 
     /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
@@ -295,7 +312,7 @@ impl Sequence {
     /// # Errors
     /// There are no tokens yet, or the device fails.
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
-        if self.likely.is_some() && is_greedy(sampler.sampling()) {
+        if self.likely.is_some() && sampler.sampling().is_greedy() {
             return Ok(self.likely);
         }
         if self.logits.is_empty() {
@@ -321,6 +338,7 @@ impl Sequence {
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
             likely: self.likely,
+            skips: self.skips,
             goes_on: self.goes_on,
         })
     }

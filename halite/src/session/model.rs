@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::{
     Content, Session, SessionBuilder,
     ahead::Ahead,
+    batches,
     choices::ModelOptions,
     functions::{self, ModelFunction},
     open::OpenVersions,
@@ -65,7 +66,7 @@ pub(super) struct OpenModel {
 
 /// Reads a model and brings it onto its device.
 pub(super) fn build(
-    builder: SessionBuilder,
+    mut builder: SessionBuilder,
     file: Loaded,
     format: ModelFormat,
     limits: &Limits,
@@ -81,7 +82,13 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = read(&builder, file, format, &capabilities, limits)?;
+    let (mut model, files) = read(&builder, file, format, &capabilities, limits)?;
+    if builder.model.batches {
+        builder.model.batches = batches::fit(&mut builder.model.sizes, &model, &capabilities)?;
+    }
+    if builder.model.batches {
+        model.decode_batches().map_err(compile::error)?;
+    }
     let (infos, functions) = described(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -125,9 +132,6 @@ fn read(
 ) -> Result<(compiler::Model, Files)> {
     let (mut model, files) = compile::read(file, format, builder.mode(), limits)?;
     model.hold_caches(builder.model.caches).map_err(compile::error)?;
-    if builder.model.batches {
-        model.decode_batches().map_err(compile::error)?;
-    }
     if let Some((choice, on_processors)) = &builder.model.choice
         && (*on_processors || !capabilities.target.is_processor())
         && model.functions().contains(&choice.function)

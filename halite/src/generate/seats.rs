@@ -62,6 +62,8 @@ struct Held {
     taken: Vec<bool>,
     /// Seats that somebody had.
     used: Vec<bool>,
+    /// Whether the device had no memory for it.
+    is_refused: bool,
 }
 
 /// A sequence's seat, which is free again when this is dropped. Nothing on the device may use it any more then.
@@ -131,12 +133,26 @@ impl Seats {
         &self.function
     }
 
-    /// The first seat that is free, with zeros; `None` where all are taken.
+    /// The first seat that is free, with zeros; `None` where all are taken, or there is no memory for the others.
     pub fn take(self: &Arc<Self>) -> Result<Option<Seat>> {
         for (bench, own) in self.benches.iter().enumerate() {
             let mut held = own.held.lock();
+            if held.is_refused {
+                continue;
+            }
             if held.taken.is_empty() {
-                held.parts = self.memory(own.seats)?;
+                held.parts = match self.memory(own.seats) {
+                    // One alone may have room all the same.
+                    Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                        log::warn!(
+                            "no memory for the caches of {} sequences that write together: {error}",
+                            own.seats
+                        );
+                        held.is_refused = true;
+                        continue;
+                    }
+                    made => made?,
+                };
                 (held.taken, held.used) = (vec![false; own.seats], vec![false; own.seats]);
             }
             let Some(place) = held.taken.iter().position(|taken| !taken) else { continue };

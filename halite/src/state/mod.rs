@@ -2,6 +2,7 @@
 
 mod chain;
 mod file;
+#[cfg(feature = "text")]
 mod parts;
 mod profile;
 mod shape;
@@ -10,6 +11,7 @@ use std::{fmt, sync::Arc};
 
 use halite_runtime as runtime;
 
+#[cfg(feature = "text")]
 pub(crate) use parts::Parts;
 
 use crate::{

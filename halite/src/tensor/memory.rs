@@ -108,6 +108,7 @@ impl Tensor {
     }
 
     /// Copies the elements into another tensor of as many bytes, on a device where both are.
+    #[cfg(feature = "text")]
     pub(crate) fn copy_into(&self, other: &Tensor, device: &Device) -> Result<()> {
         match (&self.0.storage, &other.0.storage) {
             (Storage::Device { span: source, .. }, Storage::Device { span: target, .. })
@@ -125,6 +126,7 @@ impl Tensor {
     }
 
     /// Makes all elements zeros, on the device where they are.
+    #[cfg(feature = "text")]
     pub(crate) fn clear(&self) -> Result<()> {
         match &self.0.storage {
             Storage::Device { span, device, .. } if span.length > 0 => submit(

@@ -1,10 +1,13 @@
 """Language models of well-known shapes with random weights, and llama.cpp's speed on them, to compare `halite bench --generate` with.
 
     python language_models.py make FOLDER SHAPE-TYPE…     # llama1b-q4_0, llama8b-q4_k, qwen3_4b-f16 and so on
-    python language_models.py llama FOLDER LIBRARIES pp512 tg128
+    python language_models.py llama FOLDER LIBRARIES pp512 tg128 tg128x8
+    python language_models.py llama-cpu FOLDER LIBRARIES tg16x4
 
 `make` writes FOLDER/SHAPE-TYPE.gguf. `llama` prints tokens per second of each file by llama.cpp's Vulkan back end, all layers on
-the device, as llama-bench measures: the mean of five repetitions, after half a second of calls. LIBRARIES is a folder of its libraries, with
+the device, as llama-bench measures: the mean of five repetitions, after half a second of calls. `tg128x8` is a batch with a token of each of
+eight sequences, as llama-batched-bench measures; the host chooses the most likely token of each where `CHOOSE=1` is set, and else any tokens are decoded.
+`llama-cpu` is its processor back end. LIBRARIES is a folder of its libraries, with
 those of both back ends (../conformance/models/llama_cpp.py). Needs `numpy` and `gguf` 0.19.
 """
 
@@ -20,7 +23,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "conformance" / "models"))
-from llama_cpp import libraries  # noqa: E402
+from llama_cpp import Batch, libraries  # noqa: E402
 
 # Architecture, layers, width, heads, heads of keys and values, elements of a head, inner width, tokens, whether the table is the output.
 SHAPES = {
@@ -30,6 +33,7 @@ SHAPES = {
     "llama8b": ("llama", 32, 4096, 32, 8, 128, 14336, 128256, False),
     "qwen3_4b": ("qwen3", 36, 2560, 32, 8, 128, 9728, 151936, True),
     "qwen2_05b": ("qwen2", 24, 896, 14, 2, 64, 4864, 151936, True),
+    "llama100m": ("llama", 12, 768, 12, 4, 64, 2048, 32000, True),
     "small": ("llama", 4, 512, 8, 4, 64, 1536, 2048, True),
 }
 # Bytes of a block, its elements, and where 16-bit scales stand in it.
@@ -108,30 +112,60 @@ def make(folder, name):
     w.close()
 
 
-def measure(lib, path, tests):
-    """Tokens per second of each test, `pp512` or `tg128`."""
+class Together:
+    """A batch with a token of each of several sequences."""
+
+    def __init__(self, count):
+        ids = (C.c_int32 * count)(*range(count))
+        own = C.sizeof(C.c_int32)
+        self.tokens, self.places = (C.c_int32 * count)(*(300 + i * 7919 % 1000 for i in range(count))), (C.c_int32 * count)()
+        self.ones, self.logits = (C.c_int32 * count)(*[1] * count), (C.c_int8 * count)(*[1] * count)
+        self.ids, self.pointers = ids, (C.c_void_p * count)(*(C.addressof(ids) + i * own for i in range(count)))
+        of = C.addressof
+        self.batch = Batch(count, of(self.tokens), None, of(self.places), of(self.ones), of(self.pointers), of(self.logits))
+
+    def step(self, lib, context, place, vocabulary):
+        for i in range(self.batch.count):
+            self.places[i] = place
+        assert lib.llama_decode(context, self.batch) == 0
+        lib.llama_synchronize(context)
+        if os.environ.get("CHOOSE"):
+            for i in range(self.batch.count):
+                logits = np.ctypeslib.as_array(lib.llama_get_logits_ith(context, i), (vocabulary,))
+                self.tokens[i] = int(logits.argmax())
+
+
+def measure(lib, path, tests, layers):
+    """Tokens per second of each test, `pp512` or `tg128`, or of all sequences together, `tg128x8`."""
+    sequences = max([int(test.split("x")[1]) for test in tests if "x" in test] or [1])
     params = lib.llama_model_default_params()
-    C.cast(C.byref(params), C.POINTER(C.c_int32))[4] = 999  # n_gpu_layers
+    C.cast(C.byref(params), C.POINTER(C.c_int32))[4] = layers  # n_gpu_layers
     model = lib.llama_model_load_from_file(path.encode(), params)
     assert model, path
     params = lib.llama_context_default_params()
     numbers = C.cast(C.byref(params), C.POINTER(C.c_uint32))
-    numbers[0], numbers[1], numbers[2] = 4096, 512, 512  # n_ctx, n_batch, n_ubatch
+    numbers[0], numbers[1], numbers[2] = max(4096, 512 * sequences), 512, 512  # n_ctx, n_batch, n_ubatch
+    numbers[3] = sequences  # n_seq_max
     context = lib.llama_init_from_model(model, params)
     assert context, path
+    vocabulary = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
     speeds = {}
     for test in tests:
-        count = int(test[2:])
+        count, *several = map(int, test[2:].split("x"))
+        together = Together(several[0]) if several else None
         sizes = [count] if test.startswith("pp") else [1] * count
 
         def turn():
             lib.llama_memory_clear(lib.llama_get_memory(context), True)
             begin = time.perf_counter()
-            for size in sizes:
+            for place, size in enumerate(sizes):
+                if together:
+                    together.step(lib, context, place, vocabulary)
+                    continue
                 given = (C.c_int32 * size)(*(300 + (i * 7919) % 1000 for i in range(size)))
                 assert lib.llama_decode(context, lib.llama_batch_get_one(given, size)) == 0
                 lib.llama_synchronize(context)
-            return count / (time.perf_counter() - begin)
+            return count * (several[0] if several else 1) / (time.perf_counter() - begin)
 
         begin = time.perf_counter()
         while time.perf_counter() - begin < 0.5:
@@ -148,9 +182,9 @@ def main(what, folder, *others):
         for name in others:
             make(folder, name)
         return
-    lib = libraries(others[0], ["cpu", "vulkan"])
+    lib, layers = libraries(others[0], ["cpu"] if what == "llama-cpu" else ["cpu", "vulkan"]), 0 if what == "llama-cpu" else 999
     for path in sorted(glob.glob(os.path.join(folder, "*.gguf"))):
-        print(json.dumps({"model": os.path.basename(path)[:-5], **measure(lib, path, others[1:])}), flush=True)
+        print(json.dumps({"model": os.path.basename(path)[:-5], **measure(lib, path, others[1:], layers)}), flush=True)
 
 
 if __name__ == "__main__":

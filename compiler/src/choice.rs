@@ -189,7 +189,13 @@ fn last_row(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
     b.cast(last, DType::F32)
 }
 
-/// The place of the largest logit.
+/// The most likely token of each row of logits `f32[rows, vocabulary]`, `i32[rows]`: as [`ChoiceWay::Greedy`] chooses it.
+pub(crate) fn most_likely(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
+    let logits = b.cast(logits, DType::F32)?;
+    greedy(b, logits)
+}
+
+/// The place of the largest logit of each row.
 fn greedy(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
     let place = b.arg_reduce(logits, 1, false, false)?;
     // NaN is the largest of all.
@@ -206,7 +212,8 @@ fn token(b: &mut Builder, place: TensorId, largest: TensorId) -> Result<TensorId
         let is_number = p.call(Function::And, &[least, most]);
         p.call(Function::Select, &[is_number, place, Operand::Constant(Scalar::Int(-1, DType::I32))])
     })?;
-    b.reshape(chosen, &[1])
+    let rows = b.sizes(chosen)[0];
+    b.reshape_to(chosen, &[rows])
 }
 
 /// Numbers of [`SAMPLING`] as tensors `f32[1, 1]`.

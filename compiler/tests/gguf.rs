@@ -146,3 +146,51 @@ fn a_model_of_several_files_is_read_as_one() {
     fs::remove_file(second).unwrap();
     assert!(Model::open(&path, format).is_err());
 }
+
+/// The caches of several sequences as those of a batch, one behind the other.
+fn behind_each_other(all: &[Vec<Values>]) -> Vec<Values> {
+    let one = |place: usize| all.iter().flat_map(|caches| caches[place].floats()).collect();
+    (0..all[0].len()).map(|place| Values::Float(one(place))).collect()
+}
+
+#[test]
+fn a_step_of_several_sequences_is_that_of_each() {
+    // The third is nobody: its cache stays as it is, and does not count.
+    let (lengths, nobody) = ([7usize, 33, 20, 1], 2);
+    for name in ["llama", "gemma3", "qwen3moe"] {
+        let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        model.decode_batches().unwrap();
+        let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();
+        let before: Vec<Vec<Values>> =
+            lengths.iter().map(|length| call(&model, &text[..*length], 0, &[]).1).collect();
+        let tokens: Vec<i64> = lengths.iter().map(|length| text[*length]).collect();
+        let positions = lengths.iter().enumerate();
+        let positions =
+            positions.map(|(place, length)| if place == nobody { -1 } else { *length as i64 }).collect();
+        let dims = [("batch", lengths.len() as u64), ("context", CONTEXT)];
+        let dims = dims.map(|(name, size)| (name.to_owned(), size)).into();
+        let all = [Bindings { dims, ..Bindings::default() }];
+        let (mut function, _) = model.function("batch", &all, Precision::Model, &Control::default()).unwrap();
+        let mut inputs = vec![Values::Int(tokens.clone()), Values::Int(positions)];
+        inputs.extend(behind_each_other(&before));
+        let mut results = function.versions.remove(0).evaluate(&inputs).unwrap();
+        let (logits, chosen) = (results.remove(0).floats(), results.remove(0));
+        let width = logits.len() / lengths.len();
+        let mut after = before.clone();
+        for (place, length) in lengths.into_iter().enumerate().filter(|(place, _)| *place != nobody) {
+            let (own, caches) = call(&model, &tokens[place..=place], length as i64, &before[place]);
+            let found = &logits[place * width..][..width];
+            let largest = found.iter().zip(&own).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(largest < 1e-4, "{name}, sequence {place}: {largest}");
+            let first = own.iter().position(|logit| *logit == own.iter().copied().fold(f64::MIN, f64::max));
+            assert_eq!(chosen.int(place), first.unwrap() as i64, "{name}");
+            after[place] = caches;
+        }
+        for (found, wanted) in results.iter().zip(behind_each_other(&after)) {
+            let (found, wanted) = (found.floats(), wanted.floats());
+            assert!(found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-3), "{name}: other caches");
+        }
+    }
+    let error = open(bytes("llama.gguf")).unwrap().inputs("batch").unwrap_err().to_string();
+    assert!(error.contains("no function 'batch'"), "only where it is asked for: {error}");
+}

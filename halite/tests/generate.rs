@@ -2,6 +2,7 @@
 #![cfg(feature = "text")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod batches;
 mod common;
 
 use std::{fs, ops::ControlFlow};

@@ -39,6 +39,16 @@ impl Sampling {
     pub fn greedy() -> Sampling {
         Sampling { temperature: 0.0, ..Sampling::default() }
     }
+
+    /// Whether it is always the most likely token, whatever was there before.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature <= 0.0 && !self.is_penalized()
+    }
+
+    /// Whether tokens that were there lately count less.
+    pub fn is_penalized(&self) -> bool {
+        self.repeat_penalty != 1.0 && self.repeat_penalty > 0.0
+    }
 }
 
 /// Chooses tokens.
@@ -63,7 +73,7 @@ impl Sampler {
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
         let s = &self.sampling;
         let recent = &before[before.len().saturating_sub(s.repeat_last)..];
-        let penalized = s.repeat_penalty != 1.0 && s.repeat_penalty > 0.0;
+        let penalized = s.is_penalized();
         let value = |id: u32, logit: f32| match penalized && recent.contains(&id) {
             true if logit > 0.0 => logit / s.repeat_penalty,
             true => logit * s.repeat_penalty,

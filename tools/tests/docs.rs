@@ -51,6 +51,7 @@ const FOREIGN: &[&str] = &[
     "--only",
     "--check",
     "--bin",
+    "--features",
     "--lib",
     "--host",
     "--tests",

@@ -153,7 +153,16 @@ fn speed_is_told_as_llama_bench_tells_it() {
     let model = model("llama.gguf");
     let told = run(
         "halite",
-        &["bench", &model, "--device=vulkan", "--generate", "pp40", "tg3", "--benchmark_repetitions=2"],
+        &[
+            "bench",
+            &model,
+            "--device=vulkan",
+            "--generate",
+            "pp40",
+            "tg3",
+            "tg3x2",
+            "--benchmark_repetitions=2",
+        ],
     );
     if told.stderr.contains("NOT_FOUND") || told.stderr.contains("UNAVAILABLE") {
         println!("SKIPPED: no Vulkan device: {}", told.stderr);
@@ -164,6 +173,7 @@ fn speed_is_told_as_llama_bench_tells_it() {
         told.stdout.contains("| llama")
             && told.stdout.contains("| pp40 |")
             && told.stdout.contains("| tg3 |")
+            && told.stdout.contains("| tg3x2 |")
     );
     let samples = |more: &[&str]| -> Vec<usize> {
         let flags = ["bench", &model, "--device=vulkan", "--generate", "tg1", "--warmup=0", "--json"];

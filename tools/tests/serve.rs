@@ -141,6 +141,55 @@ fn texts_end_answers_and_several_are_asked_for_at_once() {
 }
 
 #[test]
+fn requests_at_the_same_time_share_steps_and_get_what_each_gets_alone() {
+    let Some(server) = Server::start("llama.gguf", &["--parallel=3"]) else { return };
+    let health = || {
+        let (status, body) = server.raw("GET /health HTTP/1.1\r\nHost: localhost", "");
+        assert_eq!(status, 200);
+        serde_json::from_str::<Value>(&body).unwrap()["shared"].clone()
+    };
+    let ask = |number: u32, temperature: f64| {
+        let prompt: Vec<u32> = (0..5 + number).map(|place| 259 + (place * 7 + number) % 20).collect();
+        let body = json!({"prompt": prompt, "max_tokens": 60, "temperature": temperature, "seed": number});
+        let (status, made) = server.post("/v1/completions", &body);
+        assert_eq!(status, 200, "{made}");
+        (made["choices"][0]["text"].clone(), made["usage"]["completion_tokens"].clone())
+    };
+    let temperatures = [0.0, 0.9];
+    let all = || (0..6u32).flat_map(|number| temperatures.map(|temperature| (number, temperature)));
+    let wanted: Vec<_> = all().map(|(number, temperature)| ask(number, temperature)).collect();
+    assert_eq!(health(), json!({"steps": 0, "tokens": 0}), "each was alone");
+    // More than there are places, so that some come while others write.
+    let found: Vec<_> = thread::scope(|scope| {
+        let ask = &ask;
+        let started: Vec<_> =
+            all().map(|(number, temperature)| scope.spawn(move || ask(number, temperature))).collect();
+        started.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(found, wanted);
+    let shared = health();
+    let (steps, tokens) = (shared["steps"].as_u64().unwrap(), shared["tokens"].as_u64().unwrap());
+    assert!(steps > 0 && tokens >= 2 * steps && tokens <= 3 * steps, "{shared}");
+}
+
+#[test]
+fn a_client_that_is_slow_or_gone_does_not_hold_others_up() {
+    let Some(server) = Server::start("llama.gguf", &["--parallel=2"]) else { return };
+    let body = json!({"prompt": [260, 261, 262], "max_tokens": 100, "stream": true, "temperature": 0.9});
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    let ask = || server.post("/v1/completions", &json!({"prompt": "the", "max_tokens": 20})).0;
+    // One reads nothing of its answer, then leaves in the middle of it.
+    assert_eq!(ask(), 200);
+    drop(stream);
+    assert_eq!(ask(), 200);
+    assert_eq!(ask(), 200);
+}
+
+#[test]
 fn wrong_requests_are_refused_as_openai_does() {
     let Some(server) = Server::start("llama.gguf", &["--max-body=2000"]) else { return };
     let refused = |path: &str, body: Value, status: u16, what: &str| {

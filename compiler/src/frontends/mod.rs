@@ -126,6 +126,14 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
         }
     }
 
+    /// Gives the model a function `batch` beside `main`, which takes a step of several sequences at once.
+    ///
+    /// # Errors
+    /// The model has no steps of its own making.
+    fn decode_batches(&mut self) -> Result<(), CompileError> {
+        Err(CompileError::Request("only models in GGUF files take steps of several sequences at once".into()))
+    }
+
     /// What is in the file, if the format has more to tell than its functions.
     fn outline(&self) -> Option<outline::Outline> {
         None

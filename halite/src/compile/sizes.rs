@@ -1,6 +1,6 @@
 //! The sizes and values that a caller gives for what a model leaves open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use halite_cache::{Digest, Hasher};
 use halite_compiler::signature::{Bindings, Dim, Signature};
@@ -73,6 +73,17 @@ impl Sizes {
         Sizes { alternatives: all.into_iter().take(MOST_VERSIONS + 1).collect(), ..Sizes::default() }
     }
 
+    /// Leaves sizes of a dimension out that are larger; gives whether some are left. A dimension without sizes is not spoken of any more.
+    pub(crate) fn at_most(&mut self, name: &str, most: usize) -> bool {
+        let Some(sizes) = self.dimensions.get_mut(name) else { return false };
+        sizes.retain(|size| *size <= most);
+        let some = !sizes.is_empty();
+        if !some {
+            self.dimensions.remove(name);
+        }
+        some
+    }
+
     /// Adds what others say; where both say something, theirs counts.
     pub(crate) fn merge(&mut self, other: Sizes) {
         self.dimensions.extend(other.dimensions);
@@ -134,9 +145,10 @@ impl Sizes {
     pub(crate) fn for_function(&self, inputs: &[Signature]) -> Result<Option<Vec<Bindings>>> {
         let versions = self.combinations()?;
         let mut own: Vec<Bindings> = Vec::new();
+        let mut known = HashSet::new();
         for version in versions.into_iter().map(|version| only(version, inputs)) {
             // What differs in sizes of other functions only is one version of this.
-            if own.last() != Some(&version) {
+            if known.insert(digest(std::slice::from_ref(&version))) {
                 own.push(version);
             }
         }
@@ -303,6 +315,17 @@ mod tests {
         let of = |sizes: Sizes| digest(&sizes.combinations().unwrap());
         assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [2])));
         assert_ne!(of(Sizes::new().dimension("n", [1])), of(Sizes::new().dimension("n", [1, 2])));
+    }
+
+    #[test]
+    fn sizes_of_other_functions_make_no_versions() {
+        // Whether their names come first or last among the dimensions.
+        for other in ["a", "z"] {
+            let sizes = Sizes::new().dimension("n", [1, 2]).dimension(other, [3, 4]);
+            let inputs = [input("x", vec![Dim::Symbol("n".into())])];
+            let versions = sizes.for_function(&inputs).unwrap().unwrap();
+            assert_eq!(versions.iter().map(|v| v.dims["n"]).collect::<Vec<_>>(), [1, 2]);
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Calls<'_> {
         let pending = pending.inspect_err(|_| *sampler = before.clone())?;
         self.under_way.push_back(Call { pending, before });
         // They are behind another token now.
-        sequence.logits.clear();
+        sequence.forget();
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl Sequence {
         told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
         let mut decoder = Decoder::default();
-        let mut token = match self.logits.is_empty() {
+        let mut token = match self.logits.is_empty() && !self.knows_next() {
             false => self.chosen(sampler, options)?,
             true => self.begin_ahead(calls, sampler, options)?,
         };
@@ -198,7 +198,7 @@ impl Sequence {
         options: &RunOptions,
     ) -> Result<u32> {
         calls.drop_all(sampler);
-        self.logits.clear();
+        self.forget();
         self.chosen(sampler, options)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use halite_compiler::TokenChoice;
+use halite_compiler::{BATCH, TokenChoice};
 use halite_text::{ChatTemplate, TextFiles};
 
 use super::{
@@ -10,6 +10,7 @@ use super::{
     choosing::Choosers,
     decoder,
     load::{Loaded, Opened},
+    seats::{self, Seats},
     text_error, tokenizers,
 };
 use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
@@ -33,6 +34,7 @@ pub struct GeneratorOptions {
     cache_types: [CacheType; 2],
     choose_on: ChooseOn,
     tokenizer: Option<PathBuf>,
+    batch: usize,
 }
 
 impl GeneratorOptions {
@@ -61,6 +63,16 @@ impl GeneratorOptions {
     #[must_use]
     pub fn choose_on(mut self, place: ChooseOn) -> Self {
         self.choose_on = place;
+        self
+    }
+
+    /// How many sequences [`Generator::step`] takes a step of together at most; by default 1, which is each alone. Their caches lie in
+    /// one piece of memory for up to 16 sequences, which is taken with the first of them, and sequences beyond these have caches of
+    /// their own. The model is compiled for steps of 2, 4, 8 and 16 sequences, as far as there may be so many. Room in caches is a multiple
+    /// of 128 tokens. Only models in GGUF files take steps of several sequences; with others this does nothing.
+    #[must_use]
+    pub fn batch(mut self, most: usize) -> Self {
+        self.batch = most;
         self
     }
 
@@ -124,16 +136,29 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     let mut all = vec![Sizes::new().dimension("tokens", sizes.clone()).dimension("rows", [1])];
     let scoring = options.scoring.then_some(SCORED.min(context));
     all.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
-    let all = Sizes::any_of(all).dimension("context", [context]);
+    let (batches, room) = match seats::sizes(options.batch) {
+        none if none.is_empty() => (none, context),
+        sizes => (sizes, context.next_multiple_of(seats::ROUND)),
+    };
+    let mut all = Sizes::any_of(all).dimension("context", [room]);
+    let mut builder = builder;
+    if !batches.is_empty() {
+        (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
+    }
     let session = builder.model(again).sizes(all).build()?;
     if !session.functions().iter().any(|function| function.name == MAIN) {
         return Err(writes_none());
     }
+    // Devices that cannot bind the caches of two sequences have none.
+    let has_batches = session.functions().iter().any(|function| function.name == BATCH);
+    let seats = has_batches.then(|| Seats::new(&session, BATCH, options.batch, room));
     let pieces = Pieces {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
         scoring,
+        seats: seats.transpose()?.map(Arc::new),
+        batch: options.batch,
     };
     let calls = Calls::Pieces(pieces);
     Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })

@@ -73,10 +73,9 @@ impl Choosers {
     /// The function that chooses as a sampler does; `None` where the host has to.
     pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
         let sampling = sampler.sampling();
-        let is_penalized = sampling.repeat_penalty != 1.0 && sampling.repeat_penalty > 0.0;
         let way = match sampling.temperature {
-            _ if is_penalized => return None,
-            temperature if temperature <= 0.0 => ChoiceWay::Greedy,
+            _ if sampling.is_greedy() => ChoiceWay::Greedy,
+            _ if sampling.is_penalized() || sampling.temperature <= 0.0 => return None,
             _ if (1..=MOST_CANDIDATES as usize).contains(&sampling.top_k) => ChoiceWay::Sample,
             _ => return None,
         };

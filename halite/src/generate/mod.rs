@@ -1,6 +1,7 @@
 //! Language models: their sessions and tokenizers, sequences of tokens with their caches, and vectors of texts.
 
 mod ahead;
+mod batch;
 mod builder;
 mod caches;
 mod choosing;
@@ -9,6 +10,7 @@ mod embed;
 mod load;
 mod run;
 mod score;
+mod seats;
 mod sequence;
 mod tokenizers;
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use halite_text::{ChatTemplate, TextError, Tokenizer};
 
+pub use batch::Next;
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
@@ -24,7 +27,7 @@ pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTe
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use self::{choosing::Choosers, decoder::Decoder};
+use self::{choosing::Choosers, decoder::Decoder, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
@@ -83,6 +86,10 @@ struct Pieces {
     sizes: Vec<usize>,
     /// Tokens of a call that gives the logits of all.
     scoring: Option<usize>,
+    /// Where caches are of sequences that take steps together, if any do.
+    seats: Option<Arc<Seats>>,
+    /// How many sequences do.
+    batch: usize,
 }
 
 impl Inner {

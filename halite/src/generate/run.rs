@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use halite_text::{Decoder, Sampler};
 
-use super::sequence::Sequence;
-use crate::{Error, ErrorKind, Result, RunOptions};
+use super::sequence::{Sequence, no_number};
+use crate::{Result, RunOptions};
 
 /// A token that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,10 +81,7 @@ impl Sequence {
 
     /// The token that the host chooses.
     pub(super) fn chosen(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<u32> {
-        self.choose(sampler, options)?.ok_or_else(|| {
-            let text = "no logit is a number: the model's weights, or a device's results, are damaged";
-            Error::new(ErrorKind::Other, text)
-        })
+        self.choose(sampler, options)?.ok_or_else(no_number)
     }
 
     /// Whether the text ends at this token.

@@ -1,9 +1,14 @@
 //! A sequence of tokens and its caches on the device.
 
+use std::sync::Arc;
+
 use halite_text::Sampler;
 
-use super::{Calls, Generator, Pieces};
-use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor};
+use super::{
+    Calls, Generator, Pieces,
+    seats::{Seat, Seats},
+};
+use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
 
 /// What a saved sequence begins with.
 const MAGIC: &[u8; 8] = b"HALSEQ01";
@@ -18,12 +23,18 @@ pub struct Sequence {
     pub(super) generator: Generator,
     /// None where the model keeps nothing from call to call.
     pub(super) state: Option<State>,
+    /// Where its caches are, if it can take steps together with others. The state has no call under way when it goes.
+    pub(super) seat: Option<Seat>,
     /// Whether caches hold more than the tokens, and cannot be cut.
     cut: bool,
     /// Tokens whose keys and values are in the caches.
     pub(super) tokens: Vec<u32>,
     /// Logits behind the last token; empty where they have to be computed again.
     pub(super) logits: Vec<f32>,
+    /// The most likely token behind the last one, where the device found it and logits were not read.
+    likely: Option<u32>,
+    /// Whether logits are not read behind steps of several sequences.
+    pub(super) skips: bool,
     /// Whether texts go on behind the token that ends them.
     pub(super) goes_on: bool,
 }
@@ -35,7 +46,18 @@ impl Sequence {
             Calls::Decoder(decoder) => decoder.state()?,
         };
         let (tokens, logits) = (Vec::new(), Vec::new());
-        Ok(Sequence { generator, state, cut: false, tokens, logits, goes_on: false })
+        let (seat, likely) = (None, None);
+        Ok(Sequence {
+            generator,
+            state,
+            seat,
+            cut: false,
+            tokens,
+            logits,
+            likely,
+            skips: false,
+            goes_on: false,
+        })
     }
 
     /// The generator that it belongs to.
@@ -53,8 +75,15 @@ impl Sequence {
         self.goes_on = is_ignored;
     }
 
+    /// Whether only the most likely token is wanted behind [`Generator::append_each`]: the device finds it, and logits are not read, which
+    /// for many tokens takes time. [`Sequence::choose`] knows it then.
+    pub fn skip_logits(&mut self, are_skipped: bool) {
+        self.skips = are_skipped;
+    }
+
     /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
-    /// [`Sequence::load`], [`Sequence::truncate`], and texts that ended where the device chooses tokens.
+    /// [`Sequence::load`], [`Sequence::truncate`], texts that ended where the device chooses tokens, and steps of several sequences of which
+    /// the device chose the next token ([`Generator::step`]).
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }
@@ -75,7 +104,8 @@ impl Sequence {
             return Err(Error::invalid("a prompt has at least one token"));
         }
         let same = self.tokens.iter().zip(tokens).take_while(|(own, other)| own == other).count();
-        if same == tokens.len() && same == self.tokens.len() && !self.logits.is_empty() {
+        let is_known = !self.logits.is_empty() || self.likely.is_some();
+        if same == tokens.len() && same == self.tokens.len() && is_known {
             return Ok(same);
         }
         // Logits come of the last token.
@@ -124,6 +154,7 @@ impl Sequence {
     /// A call that takes `size` tokens, filled up, and gives the logits of the last of them.
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
         let generator = self.generator.clone();
+        self.likely = None;
         match &generator.inner.calls {
             Calls::Pieces(pieces) => {
                 let row = [(tokens.len() - 1) as i32];
@@ -175,6 +206,7 @@ impl Sequence {
         let logits = self.call(pieces, size, tokens, &rows, options)?.to_vec::<f32>()?;
         let width = logits.len() / size;
         self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
+        self.likely = None;
         self.tokens.extend_from_slice(tokens);
         Ok(logits)
     }
@@ -229,13 +261,48 @@ impl Sequence {
     pub fn truncate(&mut self, count: usize) {
         if count < self.tokens.len() {
             self.tokens.truncate(count);
-            self.logits.clear();
+            self.forget();
             self.cut |= !self.forgets();
+        }
+    }
+
+    /// Logits are those of another token now.
+    pub(super) fn forget(&mut self) {
+        self.logits.clear();
+        self.likely = None;
+    }
+
+    /// Whether the device found the most likely token already.
+    pub(super) fn knows_next(&self) -> bool {
+        self.likely.is_some()
+    }
+
+    /// Takes a token whose keys and values are in the caches, with what comes behind it.
+    pub(super) fn took(&mut self, token: u32, logits: Vec<f32>, likely: Option<u32>) {
+        self.tokens.push(token);
+        (self.logits, self.likely) = (logits, likely);
+    }
+
+    /// Has its caches where they can take part in a step of several sequences; where they are, if no place is free.
+    pub(super) fn sit(&mut self, seats: &Arc<Seats>, limits: &Limits) -> Result<()> {
+        if self.seat.is_none() {
+            self.seat = seats.take()?;
+        }
+        match (&mut self.state, &self.seat) {
+            (Some(state), Some(seat)) => state.move_to(&seat.parts, limits),
+            _ => Ok(()),
         }
     }
 
     /// What it keeps from call to call.
     pub(super) fn kept(&mut self) -> Result<&mut State> {
+        let inner = self.generator.inner.clone();
+        if let Calls::Pieces(Pieces { seats: Some(seats), .. }) = &inner.calls
+            && self.seat.is_none()
+            && self.state.as_ref().is_some_and(State::is_empty)
+        {
+            self.sit(seats, &Limits::default())?;
+        }
         let none = || Error::new(ErrorKind::Other, "the model keeps nothing from call to call");
         self.state.as_mut().ok_or_else(none)
     }
@@ -245,6 +312,9 @@ impl Sequence {
     /// # Errors
     /// There are no tokens yet, or the device fails.
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
+        if self.likely.is_some() && sampler.sampling().is_greedy() {
+            return Ok(self.likely);
+        }
         if self.logits.is_empty() {
             let Some(last) = self.tokens.last().copied() else {
                 return Err(no_tokens());
@@ -263,9 +333,12 @@ impl Sequence {
         Ok(Sequence {
             generator: self.generator.clone(),
             state: self.state.as_mut().map(State::fork).transpose()?,
+            seat: None,
             cut: self.cut,
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
+            likely: self.likely,
+            skips: self.skips,
             goes_on: self.goes_on,
         })
     }
@@ -306,14 +379,29 @@ impl Sequence {
             None => return Err(wrong("it has caches, and the model has none")),
         }
         (self.tokens, self.cut) = (tokens, false);
-        self.logits.clear();
+        self.forget();
         Ok(())
+    }
+}
+
+impl Drop for Sequence {
+    fn drop(&mut self) {
+        // The next one on its seat must not meet what the device still does there.
+        if let (Some(state), Some(_)) = (&mut self.state, &self.seat) {
+            let _ = state.settle(&Limits::default());
+        }
     }
 }
 
 /// The error that a sequence does not tell how likely texts are.
 pub(super) fn scores_none() -> Error {
     Error::invalid("the generator does not score; ask for it with GeneratorOptions::scoring, for a GGUF file")
+}
+
+/// The error that there is no next token.
+pub(super) fn no_number() -> Error {
+    let text = "no logit is a number: the model's weights, or a device's results, are damaged";
+    Error::new(ErrorKind::Other, text)
 }
 
 /// The error that there is nothing to write on from.

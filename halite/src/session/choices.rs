@@ -20,6 +20,8 @@ pub(crate) struct ModelOptions {
     pub caches: CacheFormats,
     /// Functions that choose tokens, and whether the model has them on processors, too.
     pub choice: Option<(TokenChoice, bool)>,
+    /// Whether a language model has the function that takes a step of several sequences at once.
+    pub batches: bool,
     /// Whether versions are compiled before they are needed; unless the caller says so, those of functions with caches that grow.
     pub ahead: Option<bool>,
 }
@@ -34,6 +36,7 @@ impl Default for ModelOptions {
             states: StateChoice { named: Vec::new(), found: true },
             caches: CacheFormats::default(),
             choice: None,
+            batches: false,
             ahead: None,
         }
     }
@@ -44,6 +47,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.model.precision = precision;
+        self
+    }
+
+    /// Adds a function to a language model that takes a step of several sequences at once.
+    #[cfg(feature = "text")]
+    pub(crate) fn decode_batches(mut self) -> Self {
+        self.model.batches = true;
         self
     }
 

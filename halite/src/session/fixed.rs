@@ -44,16 +44,21 @@ impl ModelProgram {
         Ok(version)
     }
 
-    /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits. Together they
-    /// have one copy of what the device makes of weights.
+    /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits, and behind the
+    /// first that which takes a step of several sequences. Together they have one copy of what the device makes of weights.
     pub(super) fn beside(
         &self,
         function: &ModelFunction,
         values: &[Value],
     ) -> impl Iterator<Item = &ModelFunction> {
         let choice = self.options.choice.as_ref().map(|(choice, _)| choice);
-        let has = choice.is_some_and(|choice| choice.function == function.name) && values.is_empty();
-        let others = self.functions.iter().filter(move |_| has && function.fixed.is_some());
-        others.filter(|other| compiler::ChoiceWay::of(&other.name).is_some() && other.fixed.is_some())
+        let is_fixed = function.fixed.is_some() && values.is_empty();
+        let chooses = is_fixed && choice.is_some_and(|choice| choice.function == function.name);
+        let is_first = self.functions.first().is_some_and(|first| first.name == function.name);
+        let steps = is_fixed && is_first && self.options.batches;
+        let belongs = move |name: &str| {
+            (chooses && compiler::ChoiceWay::of(name).is_some()) || (steps && name == compiler::BATCH)
+        };
+        self.functions.iter().filter(move |other| other.fixed.is_some() && belongs(&other.name))
     }
 }

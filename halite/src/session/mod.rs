@@ -2,6 +2,8 @@
 
 #[cfg(feature = "compiler")]
 mod ahead;
+#[cfg(feature = "compiler")]
+mod batches;
 mod builder;
 mod check;
 #[cfg(feature = "compiler")]

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::{
     Content, Session, SessionBuilder,
     ahead::Ahead,
+    batches,
     choices::ModelOptions,
     functions::{self, ModelFunction},
     open::OpenVersions,
@@ -65,7 +66,7 @@ pub(super) struct OpenModel {
 
 /// Reads a model and brings it onto its device.
 pub(super) fn build(
-    builder: SessionBuilder,
+    mut builder: SessionBuilder,
     file: Loaded,
     format: ModelFormat,
     limits: &Limits,
@@ -81,7 +82,13 @@ pub(super) fn build(
     let capabilities = compile::capabilities(device.hal().info())?;
     let tuning = builder.model.tuning.read()?;
     let name = file.stem().to_owned();
-    let (model, files) = read(&builder, file, format, &capabilities, limits)?;
+    let (mut model, files) = read(&builder, file, format, &capabilities, limits)?;
+    if builder.model.batches {
+        builder.model.batches = batches::fit(&mut builder.model.sizes, &model, &capabilities)?;
+    }
+    if builder.model.batches {
+        model.decode_batches().map_err(compile::error)?;
+    }
     let (infos, functions) = described(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -323,6 +330,11 @@ impl ModelProgram {
         hasher.field(&[self.precision() as u8]).field(format!("{:?}", self.options.caches).as_bytes());
         if let Some((choice, _)) = self.options.choice.as_ref().filter(|_| open.model.chooses_tokens()) {
             hasher.field(format!("{choice:?}").as_bytes());
+        }
+        // Sizes of the functions that come with it into its module; those that choose tokens have its own.
+        for other in self.beside(function, &[]).filter(|_| self.options.batches) {
+            let fixed = other.fixed.iter().flat_map(|fixed| &fixed.bindings).cloned().collect::<Vec<_>>();
+            hasher.field(other.name.as_bytes()).field(compile::digest_sizes(&fixed).as_bytes());
         }
         hasher.field(format!("{:?}", self.capabilities).as_bytes()).field(tuning.as_bytes());
         Ok(hasher.finish())

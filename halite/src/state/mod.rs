@@ -2,12 +2,17 @@
 
 mod chain;
 mod file;
+#[cfg(feature = "text")]
+mod parts;
 mod profile;
 mod shape;
 
 use std::{fmt, sync::Arc};
 
 use halite_runtime as runtime;
+
+#[cfg(feature = "text")]
+pub(crate) use parts::Parts;
 
 use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
@@ -222,9 +227,15 @@ impl State {
     }
 
     /// Waits for a call that is under way and takes what it left; gives its other results.
-    fn settle(&mut self, limits: &Limits) -> Result<Option<Outputs>> {
+    pub(crate) fn settle(&mut self, limits: &Limits) -> Result<Option<Outputs>> {
+        self.settle_unread(limits, &[])
+    }
+
+    /// The same, where nobody reads the results in these places.
+    fn settle_unread(&mut self, limits: &Limits, unread: &[usize]) -> Result<Option<Outputs>> {
         let Some(call) = &self.under_way else { return Ok(None) };
-        let pending = self.function.pending(call.clone()).unread(self.outputs());
+        let unread = self.outputs().chain(unread.iter().copied());
+        let pending = self.function.pending(call.clone()).unread(unread);
         let outputs = pending.finish(limits);
         if outputs.is_ok() || pending.is_done() {
             self.under_way = None;

@@ -107,6 +107,36 @@ impl Tensor {
         Ok(Tensor(Arc::new(Repr { element_type, shape, storage })))
     }
 
+    /// Copies the elements into another tensor of as many bytes, on a device where both are.
+    #[cfg(feature = "text")]
+    pub(crate) fn copy_into(&self, other: &Tensor, device: &Device) -> Result<()> {
+        match (&self.0.storage, &other.0.storage) {
+            (Storage::Device { span: source, .. }, Storage::Device { span: target, .. })
+                if self.byte_len() == other.byte_len() =>
+            {
+                let length = self.byte_len() as u64;
+                let (source, target) = (source.subspan(0, length)?, target.subspan(0, length)?);
+                submit(device, QueueOp::Copy { source, target })
+            }
+            _ => {
+                let [own, other] = [self, other].map(|one| describe(one.element_type(), one.shape()));
+                Err(Error::invalid(format!("a tensor {own} is not copied into one {other}")))
+            }
+        }
+    }
+
+    /// Makes all elements zeros, on the device where they are.
+    #[cfg(feature = "text")]
+    pub(crate) fn clear(&self) -> Result<()> {
+        match &self.0.storage {
+            Storage::Device { span, device, .. } if span.length > 0 => submit(
+                device,
+                QueueOp::Fill { target: span.clone(), pattern: 0, pattern_length: WORD as u32 },
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether both lie in the same bytes of a device.
     pub(crate) fn is_in_buffer_of(&self, other: &Tensor) -> bool {
         match (&self.0.storage, &other.0.storage) {

@@ -1,4 +1,5 @@
-//! Speed of language models: tokens per second of prompts (`pp512`) and of generation (`tg128`), as llama-bench tells them.
+//! Speed of language models: tokens per second of prompts (`pp512`) and of generation (`tg128`), as llama-bench tells them, and of several
+//! sequences that write together (`tg128x8`).
 
 use std::{io::Write, ops::ControlFlow, path::Path, str::FromStr, time::Instant};
 
@@ -20,6 +21,8 @@ pub(crate) enum Test {
     Prompt(usize),
     /// So many tokens, one after the other, from the first on: the most likely ones, each chosen of the logits before it.
     Generation(usize),
+    /// So many tokens of each of several sequences, which take their steps together.
+    Together { tokens: usize, sequences: usize },
 }
 
 impl FromStr for Test {
@@ -29,9 +32,13 @@ impl FromStr for Test {
         let count = |digits: &str| digits.parse().ok().filter(|count| *count > 0);
         let prompt = text.strip_prefix("pp").and_then(count).map(Test::Prompt);
         let generation = text.strip_prefix("tg").and_then(count).map(Test::Generation);
-        prompt
-            .or(generation)
-            .ok_or_else(|| format!("'{text}' is neither ppN nor tgN, such as pp512 and tg128"))
+        let pair = text.strip_prefix("tg").and_then(|rest| rest.split_once('x'));
+        let together = pair.and_then(|(tokens, all)| {
+            Some(Test::Together { tokens: count(tokens)?, sequences: count(all)? })
+        });
+        prompt.or(generation).or(together).ok_or_else(|| {
+            format!("'{text}' is neither ppN nor tgN nor tgNxSEQUENCES, such as pp512, tg128 and tg128x8")
+        })
     }
 }
 
@@ -40,12 +47,21 @@ impl Test {
         match self {
             Test::Prompt(count) => format!("pp{count}"),
             Test::Generation(count) => format!("tg{count}"),
+            Test::Together { tokens, sequences } => format!("tg{tokens}x{sequences}"),
         }
     }
 
+    /// Tokens of a sequence.
     fn tokens(self) -> usize {
         match self {
-            Test::Prompt(count) | Test::Generation(count) => count,
+            Test::Prompt(count) | Test::Generation(count) | Test::Together { tokens: count, .. } => count,
+        }
+    }
+
+    fn sequences(self) -> usize {
+        match self {
+            Test::Prompt(_) | Test::Generation(_) => 1,
+            Test::Together { sequences, .. } => sequences,
         }
     }
 }
@@ -112,33 +128,39 @@ fn generator(flags: &Flags, tests: &[Test], options: &RunOptions) -> Result<Gene
     let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
     let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
     let builder = builder.options(progress::shown(options.clone()));
-    let wanted = flags.measure.caches.apply(GeneratorOptions::new());
+    let together = tests.iter().map(|test| test.sequences()).max().unwrap_or(1);
+    let wanted = flags.measure.caches.apply(GeneratorOptions::new().batch(together));
     let wanted = flags.measure.decoder.apply(flags.measure.choice.apply(wanted)).context(context);
     Ok(builder.generator(wanted).inspect_err(interrupt::note)?)
 }
 
 /// Tokens per second of each repetition.
 fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOptions) -> Result<Vec<f64>> {
-    let mut sequence = generator.sequence()?;
-    sequence.ignore_end(true);
+    let new = |_| {
+        let mut sequence = generator.sequence()?;
+        sequence.ignore_end(true);
+        Ok(sequence)
+    };
+    let mut sequences = (0..test.sequences()).map(new).collect::<halite::Result<Vec<Sequence>>>()?;
     // Any tokens do: what is computed is the same for all.
     let known = generator.vocabulary_len() as u32;
     let tokens: Vec<u32> = (0..test.tokens() as u32).map(|place| (place * 7919 + 17) % known).collect();
     let mut call = |tokens: &[u32]| -> Result<f64> {
-        sequence.truncate(0);
+        sequences.iter_mut().for_each(|sequence| sequence.truncate(0));
         let began = Instant::now();
-        match test {
-            Test::Prompt(_) => sequence.append(tokens, options),
-            Test::Generation(_) => write(&mut sequence, tokens, options),
+        match (test, &mut sequences[..]) {
+            (Test::Prompt(_), [one, ..]) => one.append(tokens, options),
+            (Test::Generation(_), [one, ..]) => write(one, tokens, options),
+            (_, all) => write_together(generator, all, tokens, options),
         }
         .inspect_err(interrupt::note)
         .map_err(Failure::from)?;
-        Ok(tokens.len() as f64 / began.elapsed().as_secs_f64())
+        Ok((tokens.len() * test.sequences()) as f64 / began.elapsed().as_secs_f64())
     };
     let once = match test {
         Test::Prompt(_) => &tokens[..],
         // With one that the model writes.
-        Test::Generation(_) => &tokens[..tokens.len().min(3)],
+        Test::Generation(_) | Test::Together { .. } => &tokens[..tokens.len().min(3)],
     };
     // Once for what the first calls do: pipelines, memory. Then for the clocks.
     call(once)?;
@@ -151,6 +173,23 @@ fn write(sequence: &mut Sequence, tokens: &[u32], options: &RunOptions) -> halit
     sequence.append(&tokens[..1], options)?;
     let mut sampler = Sampler::new(Sampling::greedy());
     sequence.generate(&mut sampler, tokens.len() - 1, options, |_| ControlFlow::Continue(())).map(drop)
+}
+
+/// The same of several sequences, each from another token on.
+fn write_together(
+    generator: &Generator,
+    sequences: &mut [Sequence],
+    tokens: &[u32],
+    options: &RunOptions,
+) -> halite::Result<()> {
+    let firsts = tokens.iter().copied().cycle();
+    generator.append_each(&mut sequences.iter_mut().zip(firsts).collect::<Vec<_>>(), options)?;
+    let mut samplers = vec![Sampler::new(Sampling::greedy()); sequences.len()];
+    for _ in 1..tokens.len() {
+        let mut members: Vec<_> = sequences.iter_mut().zip(&mut samplers).collect();
+        generator.step(&mut members, options)?;
+    }
+    Ok(())
 }
 
 fn about(path: &Path) -> Result<About> {
@@ -185,7 +224,13 @@ mod tests {
     fn tests_are_named_like_those_of_llama_bench() {
         assert_eq!("pp512".parse(), Ok(Test::Prompt(512)));
         assert_eq!("tg128".parse::<Test>().map(Test::name), Ok("tg128".to_owned()));
-        for wrong in ["pp", "tg0", "512", "pp-1", "m.gguf"] {
+        let together = Test::Together { tokens: 128, sequences: 8 };
+        assert_eq!("tg128x8".parse(), Ok(together));
+        assert_eq!(
+            (together.name(), together.tokens(), together.sequences()),
+            ("tg128x8".to_owned(), 128, 8)
+        );
+        for wrong in ["pp", "tg0", "tg128x0", "pp512x2", "tg8x", "512", "pp-1", "m.gguf"] {
             assert!(wrong.parse::<Test>().unwrap_err().contains("pp512"), "{wrong}");
         }
     }

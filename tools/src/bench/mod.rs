@@ -116,8 +116,8 @@ pub(crate) struct MeasureFlags {
     /// Writes what --ops says as a page for a browser
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Measures a language model (.gguf) instead of its functions: tokens per second of prompts (pp512) and of generation
-    /// (tg128), with --benchmark_repetitions of each
+    /// Measures a language model (.gguf) instead of its functions: tokens per second of prompts (pp512), of generation (tg128)
+    /// and of several sequences that write together (tg128x8, tokens of all), with --benchmark_repetitions of each
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TEST", conflicts_with_all = ["ops", "trace", "etdump", "html", "out", "all_devices"])]
     generate: Vec<generate::Test>,
     #[command(flatten)]

@@ -46,6 +46,11 @@ impl Refusal {
         Refusal::with(status, error.message())
     }
 
+    /// A part of the program failed that does not fail.
+    pub fn broken_off() -> Refusal {
+        Refusal::with(StatusCode::INTERNAL_SERVER_ERROR, "the work on the request broke off")
+    }
+
     /// As the body of an answer.
     pub fn json(&self) -> Value {
         let kind = match self.status.as_u16() {

@@ -15,7 +15,6 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use serde_json::json;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -126,7 +125,7 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let ok = |value| Ok(body::json(StatusCode::OK, &value));
     match (&method, path.as_str()) {
-        (&Method::GET, "/health" | "/v1/health") => ok(json!({"status": "ok"})),
+        (&Method::GET, "/health" | "/v1/health") => ok(work.health()),
         (&Method::GET, "/v1/models") => ok(work.models()),
         (&Method::GET, path) if path.starts_with("/v1/models/") => {
             ok(work.model(&path["/v1/models/".len()..])?)

@@ -7,6 +7,7 @@ mod flags;
 mod http;
 mod request;
 mod slots;
+mod together;
 mod work;
 mod write;
 
@@ -92,7 +93,7 @@ fn stop_on_interrupt() -> watch::Receiver<bool> {
 /// What the model can do: write, make vectors, or both.
 fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
     let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
-    let mut wanted = flags.decoder.apply(wanted);
+    let mut wanted = flags.decoder.apply(wanted).batch(flags.parallel()?);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

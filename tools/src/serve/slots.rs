@@ -7,12 +7,13 @@ use halite::{Generator, Sequence};
 use hyper::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::error::Refusal;
+use super::{error::Refusal, together::Together};
 
 /// The sequences of a server.
 pub(super) struct Slots {
     generator: Generator,
     idle: Mutex<Vec<Sequence>>,
+    together: Together,
     /// A permit for each sequence.
     free: Arc<Semaphore>,
     /// A permit for each request that is answered or waits.
@@ -31,6 +32,7 @@ impl Slots {
         Slots {
             generator,
             idle: Mutex::default(),
+            together: Together::default(),
             free: Arc::new(Semaphore::new(sequences)),
             waiting: Arc::new(Semaphore::new(sequences.saturating_add(waiting).min(Semaphore::MAX_PERMITS))),
         }
@@ -39,6 +41,11 @@ impl Slots {
     /// The model that writes.
     pub fn generator(&self) -> &Generator {
         &self.generator
+    }
+
+    /// Where requests take their steps.
+    pub fn together(&self) -> &Together {
+        &self.together
     }
 
     /// Waits for a turn, if not too many do.
@@ -55,13 +62,13 @@ impl Slots {
     }
 
     /// A sequence for a prompt, in turn: that which has most of it already.
-    pub fn take(&self, prompt: &[u32]) -> halite::Result<Sequence> {
+    pub fn take(&self, prompt: &[u32]) -> Result<Sequence, Refusal> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |own: &Sequence| own.tokens().iter().zip(prompt).take_while(|(a, b)| a == b).count();
         let best = idle.iter().enumerate().max_by_key(|(_, own)| same(own)).map(|(place, _)| place);
         match best {
             Some(place) => Ok(idle.swap_remove(place)),
-            None => self.generator.sequence(),
+            None => self.generator.sequence().map_err(|error| Refusal::of(&error)),
         }
     }
 

@@ -11,11 +11,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite::{CancelToken, Embedder, RunOptions};
+use halite::{CancelToken, Embedder};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{
+        Semaphore,
+        mpsc::{self, error::TrySendError},
+    },
     task::spawn_blocking,
 };
 
@@ -25,7 +28,7 @@ use super::{
     error::Refusal,
     request::{Fields, Text, Wanted},
     slots::{Slots, Turn},
-    write::{Answer, write},
+    write::{Answer, Limits, write},
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -53,8 +56,7 @@ pub(super) struct Work {
 struct Running {
     work: Arc<Work>,
     number: u64,
-    options: RunOptions,
-    token: CancelToken,
+    limits: Limits,
 }
 
 impl Drop for Running {
@@ -99,12 +101,17 @@ impl Work {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let token = CancelToken::new();
         self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(number, token.clone());
-        let options = RunOptions::new().timeout(self.timeout).cancel(&token);
-        Running { work: self.clone(), number, options, token }
+        Running { work: self.clone(), number, limits: Limits { timeout: self.timeout, cancel: token } }
     }
 
     fn card(&self) -> Value {
         json!({"id": self.model, "object": "model", "created": self.created, "owned_by": "halite"})
+    }
+
+    /// That the server answers, and in how many steps requests that ran at the same time had their tokens.
+    pub fn health(&self) -> Value {
+        let (steps, tokens) = self.writer.as_ref().map_or((0, 0), |slots| slots.together().shared());
+        json!({"status": "ok", "shared": {"steps": steps, "tokens": tokens}})
     }
 
     /// The models that there are.
@@ -189,18 +196,19 @@ impl Work {
         let turn = self.embedding.acquire().await;
         let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
         let running = self.begin();
-        let _guard = EndOnDrop(running.token.clone());
+        let _guard = EndOnDrop(running.limits.cancel.clone());
         let made = spawn_blocking(move || {
+            let options = running.limits.options();
             let (mut tokens, mut vectors) = (0, Vec::new());
             for input in &inputs {
                 let own = match input {
                     Text::Plain(text) => embedder.tokenize(text),
                     Text::Tokens(tokens) => tokens.clone(),
                 };
-                vectors.push(embedder.embed(&own, &running.options)?);
+                vectors.push(embedder.embed(&own, &options).map_err(|error| Refusal::of(&error))?);
                 tokens += own.len();
             }
-            Ok::<_, halite::Error>((tokens, vectors))
+            Ok((tokens, vectors))
         });
         let (tokens, vectors) = joined(made.await)?;
         Ok(body::json(StatusCode::OK, &answers::vectors(&self.model, &vectors, tokens, in_base64)))
@@ -208,11 +216,8 @@ impl Work {
 }
 
 /// What work on a thread of its own gave.
-fn joined<T>(made: std::result::Result<halite::Result<T>, tokio::task::JoinError>) -> Result<T> {
-    match made {
-        Ok(made) => made.map_err(|error| Refusal::of(&error)),
-        Err(_) => Err(Refusal::with(StatusCode::INTERNAL_SERVER_ERROR, "the work on the request broke off")),
-    }
+fn joined<T>(made: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    made.unwrap_or_else(|_| Err(Refusal::broken_off()))
 }
 
 /// Answers at once, when all is written.
@@ -224,15 +229,16 @@ async fn whole(
     head: Head,
 ) -> Result<Response<Body>> {
     // The client may be gone before.
-    let _guard = EndOnDrop(running.token.clone());
+    let _guard = EndOnDrop(running.limits.cancel.clone());
     let made = spawn_blocking(move || {
         let _turn = turn;
         let Some(slots) = &running.work.writer else {
-            return Ok::<_, halite::Error>((prompt.len(), Vec::new()));
+            return Ok((prompt.len(), Vec::new()));
         };
-        let one =
-            |number| write(slots, &prompt, &wanted, number, &running.options, |_| ControlFlow::Continue(()));
-        Ok((prompt.len(), (0..wanted.choices).map(one).collect::<halite::Result<Vec<Answer>>>()?))
+        let one = |number| {
+            write(slots, &prompt, &wanted, number, &running.limits, |_, _| ControlFlow::Continue(()))
+        };
+        Ok((prompt.len(), (0..wanted.choices).map(one).collect::<Result<Vec<Answer>>>()?))
     });
     let (prompt, answers) = joined(made.await)?;
     Ok(body::json(StatusCode::OK, &head.whole(&answers, prompt)))
@@ -241,7 +247,7 @@ async fn whole(
 /// Answers piece by piece.
 fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: Head) -> Response<Body> {
     let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
-    let guard = EndOnDrop(running.token.clone());
+    let guard = EndOnDrop(running.limits.cancel.clone());
     spawn_blocking(move || {
         let _turn = turn;
         let Some(slots) = &running.work.writer else { return };
@@ -250,11 +256,14 @@ fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: 
         if let Some(begin) = head.begin() {
             tell(&begin);
         }
-        let made = write(slots, &prompt, &wanted, 0, &running.options, |text| {
-            match tell(&head.piece(Some(text), None)) {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
+        let made = write(slots, &prompt, &wanted, 0, &running.limits, |text, seat| {
+            let event = body::event(&head.piece(Some(text), None));
+            let is_told = match send.try_send(event) {
+                // Others do not wait for a client that is slow.
+                Err(TrySendError::Full(event)) => seat.away(|| send.blocking_send(event).is_ok()),
+                told => told.is_ok(),
+            };
+            if is_told { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         match made {
             Ok(answer) => {
@@ -263,8 +272,8 @@ fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: 
                     tell(&head.counts(answers::usage(prompt.len(), answer.tokens, answer.kept)));
                 }
             }
-            Err(error) => {
-                tell(&Refusal::of(&error).json());
+            Err(refusal) => {
+                tell(&refusal.json());
             }
         }
         _ = send.blocking_send(body::last_event());

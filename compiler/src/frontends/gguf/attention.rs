@@ -23,7 +23,7 @@ use crate::{
 const POST_NORM: &str = "post_attention_norm";
 
 impl Call<'_> {
-    /// Queries, keys and values, `[len, heads * dim]`.
+    /// Queries, keys and values, `[rows, heads * dim]`.
     fn projections(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
         let h = self.hyper;
         let [q, k, v] = [h.heads * h.key_dim, h.kv_heads * h.key_dim, h.kv_heads * h.value_dim];
@@ -49,7 +49,7 @@ impl Call<'_> {
         Ok(clamped)
     }
 
-    /// `[len, heads * dim]` to `[1, heads, len, dim]`, with a norm of each head, or of all together, where there is one.
+    /// `[rows, heads * dim]` to `[sequences, heads, len, dim]`, with a norm of each head, or of all together, where there is one.
     fn heads(
         &self,
         b: &mut Builder,
@@ -69,7 +69,7 @@ impl Call<'_> {
             let bias = self.tensors.vector(b, bias, heads * dim)?;
             x = self.norm(b, x, scale, bias)?;
         }
-        x = b.reshape_to(x, &[self.len, heads.into(), dim.into()])?;
+        x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         match (&own, &dims[..]) {
             // Each head has weights of its own.
             (Some((name, _)), [_, _]) => {
@@ -89,8 +89,12 @@ impl Call<'_> {
             }
             _ => {}
         }
+        let dims = [self.sequences, heads.into(), self.len, dim.into()];
+        if self.len == 1 {
+            return b.reshape_to(x, &dims);
+        }
         let x = b.transpose(x, &[1, 0, 2])?;
-        b.reshape_to(x, &[1.into(), heads.into(), self.len, dim.into()])
+        b.reshape_to(x, &dims)
     }
 
     fn turned(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
@@ -133,7 +137,7 @@ impl Call<'_> {
         let made = b.as_f32(made)?;
         let made = b.transpose(made, &[0, 2, 1, 3])?;
         let inner = h.heads * h.value_dim;
-        let made = b.reshape_to(made, &[self.len, inner.into()])?;
+        let made = b.reshape_to(made, &[self.rows(), inner.into()])?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
         let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
             true => made,
@@ -174,11 +178,11 @@ impl Call<'_> {
     }
 
     /// What is added to scores so that tokens attend to a window of keys, or to all before them, and how much distances count:
-    /// `f32[1, 1 or heads, len, keys]`.
+    /// `f32[sequences, 1 or heads, len, keys]`.
     fn mask(&self, b: &mut Builder, window: Option<u64>) -> Result<TensorId> {
         let one = Size::constant(1);
         let h = self.hyper;
-        let places = b.reshape_to(self.positions, &[one, one, self.len, one])?;
+        let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let right = if h.family.encoder { None } else { Some(0) };
         let left = window.map(|window| window as i64 - 1);
         let keys = match self.place {
@@ -216,10 +220,10 @@ impl Call<'_> {
         let bytes: Vec<u8> = sinks.iter().flat_map(|sink| sink.to_le_bytes()).collect();
         let one = Size::constant(1);
         let sinks = b.constant("sinks", DType::F32.into(), &[1, heads, 1, 1], bytes.into())?;
-        let sinks = b.expand_to(sinks, &[one, heads.into(), self.len, one])?;
+        let sinks = b.expand_to(sinks, &[self.sequences, heads.into(), self.len, one])?;
         let all = b.concat(&[stages.masked, sinks], 3)?;
         let weights = b.softmax(all, 3, false)?;
-        let ranges = [one, heads.into(), self.len, self.keys].map(Range::all);
+        let ranges = [self.sequences, heads.into(), self.len, self.keys].map(Range::all);
         let weights = b.slice(weights, &ranges)?;
         b.attend(weights, values)
     }

@@ -44,6 +44,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     let call = Call {
         tensors: &tensors,
         hyper,
+        sequences: Size::constant(1),
         len,
         keys: len,
         positions,

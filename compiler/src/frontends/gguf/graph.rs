@@ -1,10 +1,11 @@
-//! The step of a decoder: new tokens in, logits of some of them out, caches of keys and values kept.
+//! The step of a decoder: new tokens in, logits of some of them out, caches of keys and values kept. Of one sequence, or of several
+//! with a new token each.
 
 use std::cell::RefCell;
 
 use halite_ops::{
     DType,
-    expression::{Function, Operand, Scalar},
+    expression::{Function, Operand, Scalar, Type},
 };
 use halite_sizes::Size;
 
@@ -24,12 +25,12 @@ use crate::{
 
 /// The inputs of a call.
 pub(super) struct Inputs {
-    /// New tokens, `i32[len]`.
+    /// New tokens, `i32[len]`; of several sequences one each.
     pub tokens: TensorId,
-    /// Their places in the sequence, which follow each other, `i64[len]`.
+    /// Their places in the sequence, which follow each other, `i64[len]`; of several sequences the place in each, or [`NOBODY`].
     pub positions: TensorId,
-    /// Which of them have logits, by number, `i32[rows]`.
-    pub rows: TensorId,
+    /// Which of them have logits, by number, `i32[rows]`. Absent: there are several sequences, and all have.
+    pub rows: Option<TensorId>,
     /// The caches of each layer.
     pub caches: Vec<Caches>,
     /// How they hold keys and values.
@@ -37,6 +38,9 @@ pub(super) struct Inputs {
     /// Tokens that caches have room for.
     pub context: u64,
 }
+
+/// The place of a token that is in no sequence: nothing of it goes into a cache, and its logits mean nothing.
+const NOBODY: i64 = -1;
 
 /// What a call gives.
 pub(super) struct Results {
@@ -49,8 +53,9 @@ pub(super) struct Results {
 pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs) -> Result<Results> {
     let tensors = Tensors::of(file);
     b.at(SourceLocation::new("embedding"));
-    let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, inputs.positions)?;
     let call = call(b, &tensors, hyper, inputs)?;
+    let positions = b.reshape_to(call.positions, &[call.rows()])?;
+    let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, positions)?;
     if tensors.find("token_embd_norm.weight").is_some() {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
@@ -58,11 +63,13 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let mut caches = Vec::new();
     for (layer, own) in (0..hyper.layers).zip(&inputs.caches) {
         // Behind the last layer nothing reads the other tokens any more; of one token, one row is all.
-        let one = [inputs.tokens, inputs.rows].iter().all(|id| {
-            let count = b.sizes(*id)[0];
+        let is_one = |id: TensorId| {
+            let count = b.sizes(id)[0];
             count.is_constant() && count == 1
-        });
-        let kept = (layer + 1 == hyper.layers && !one).then_some(inputs.rows);
+        };
+        let kept = inputs
+            .rows
+            .filter(|rows| layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one));
         let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
         x = state;
         caches.extend(own);
@@ -108,7 +115,35 @@ fn call<'a>(
     hyper: &'a Hyper,
     inputs: &Inputs,
 ) -> Result<Call<'a>> {
-    let len = b.sizes(inputs.tokens)[0];
+    let count = b.sizes(inputs.tokens)[0];
+    let (place, positions, [sequences, len]) = match inputs.rows {
+        Some(_) => {
+            let dims = [Size::constant(1), count];
+            (place_of_one(b, inputs, count)?, b.reshape_to(inputs.positions, &dims)?, dims)
+        }
+        None => {
+            let dims = [count, Size::constant(1)];
+            let (place, positions) = places_of_several(b, inputs)?;
+            (place, b.reshape_to(positions, &dims)?, dims)
+        }
+    };
+    let tables = tables(b, tensors, hyper, inputs.context)?;
+    Ok(Call {
+        tensors,
+        hyper,
+        sequences,
+        len,
+        keys: inputs.context.into(),
+        positions,
+        place: Some(place),
+        held: inputs.held,
+        tables,
+        masks: RefCell::default(),
+    })
+}
+
+/// Where the tokens of one sequence go.
+fn place_of_one(b: &mut Builder, inputs: &Inputs, len: Size) -> Result<Place> {
     let place = |b: &mut Builder, at: Size| {
         let range = Range { start: at, step: 1, count: Size::constant(1) };
         let place = b.slice(inputs.positions, &[range])?;
@@ -118,20 +153,26 @@ fn call<'a>(
     let last = place(b, len - 1)?;
     let one = Operand::Constant(Scalar::Int(1, DType::I32));
     let lengths = b.map(&[last], DType::I32, |p, x| p.call(Function::Add, &[x[0], one]))?;
-    let positions = b.reshape_to(inputs.positions, &[Size::constant(1), len])?;
-    let tables = tables(b, tensors, hyper, inputs.context)?;
-    let place = Some(Place { start, lengths });
-    Ok(Call {
-        tensors,
-        hyper,
-        len,
-        keys: inputs.context.into(),
-        positions,
-        place,
-        held: inputs.held,
-        tables,
-        masks: RefCell::default(),
-    })
+    Ok(Place { start, lengths })
+}
+
+/// Where the token of each of several sequences goes, and its place as a number that tables have. A token of nobody goes behind the end
+/// of the cache, where nothing is written, and attends to one key, so that it costs little.
+fn places_of_several(b: &mut Builder, inputs: &Inputs) -> Result<(Place, TensorId)> {
+    let int = |value: i64, dtype: DType| Operand::Constant(Scalar::Int(value, dtype));
+    let own = inputs.positions;
+    let positions = b.map(&[own], DType::I64, |p, x| p.call(Function::Max, &[x[0], int(0, DType::I64)]))?;
+    let end = int(inputs.context as i64, DType::I32);
+    let start = b.map(&[own], DType::I32, |p, x| {
+        let is_nobody = p.call(Function::Eq, &[x[0], int(NOBODY, DType::I64)]);
+        let place = p.cast(Type::Of(DType::I32), x[0]);
+        p.call(Function::Select, &[is_nobody, end, place])
+    })?;
+    let lengths = b.map(&[positions], DType::I32, |p, x| {
+        let place = p.cast(Type::Of(DType::I32), x[0]);
+        p.call(Function::Add, &[place, int(1, DType::I32)])
+    })?;
+    Ok((Place { start, lengths }, positions))
 }
 
 /// Tables of rotary embedding for layers that attend to all keys, and for those that attend to a window.

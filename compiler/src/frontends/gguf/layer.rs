@@ -21,15 +21,15 @@ use crate::{
     graph::TensorId,
 };
 
-/// The caches of a layer, `f16[1, kv heads, context, dim]`; in blocks words, `u32[1, kv heads, context, words]`.
+/// The caches of a layer, `f16[sequences, kv heads, context, dim]`; in blocks words, `u32[sequences, kv heads, context, words]`.
 pub(super) type Caches = [TensorId; 2];
 
 /// Where new tokens go in caches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Place of the first of them, `i32[1]`.
+    /// Place of the first of them in each sequence, `i32[sequences]`.
     pub start: TensorId,
-    /// Tokens with them, `i32[1]`.
+    /// Tokens of each with them, `i32[sequences]`.
     pub lengths: TensorId,
 }
 
@@ -37,11 +37,13 @@ pub(super) struct Place {
 pub(super) struct Call<'a> {
     pub tensors: &'a Tensors<'a>,
     pub hyper: &'a Hyper,
-    /// New tokens.
+    /// Sequences, each with tokens and caches of its own: of several, each has one new token.
+    pub sequences: Size,
+    /// New tokens of a sequence.
     pub len: Size,
     /// Keys that there is room for.
     pub keys: Size,
-    /// Places of the new tokens, `i64[1, len]`.
+    /// Places of the new tokens, `i64[sequences, len]`.
     pub positions: TensorId,
     /// Their place in caches; absent where all tokens of a text are new.
     pub place: Option<Place>,
@@ -54,6 +56,11 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// New tokens of all sequences.
+    pub fn rows(&self) -> Size {
+        self.sequences * self.len
+    }
+
     /// The name of a layer's tensor.
     pub fn name(&self, layer: u64, part: &str, kind: &str) -> String {
         format!("blk.{layer}.{part}.{kind}")

@@ -18,6 +18,6 @@ mod mixture;
 mod model;
 mod rope;
 
-pub use model::Gguf;
+pub use model::{BATCH, Gguf};
 
 type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

@@ -11,8 +11,9 @@ use super::{
     hyper::Hyper,
 };
 use crate::{
-    CompileError, Control, Stage,
+    CHOSEN, CompileError, Control, Stage,
     build::Builder,
+    choice,
     frontends::{CacheFormats, FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph, OpenSizes, TensorId},
     signature::{Arity, Bindings, Dim, Signature},
@@ -24,12 +25,16 @@ pub struct Gguf;
 
 /// The function that writes: a step of a decoder.
 const MAIN: &str = "main";
+/// The function that writes several texts at once: a step of each, a token each.
+pub const BATCH: &str = "batch";
 /// The function that makes a vector of a text.
 const EMBED: &str = "embed";
 /// How many new tokens a call has.
 const TOKENS: &str = "tokens";
 /// How many of them have logits.
 const ROWS: &str = "rows";
+/// How many sequences have a new token.
+const SEQUENCES: &str = "batch";
 /// How many tokens caches have room for.
 const CONTEXT: &str = "context";
 
@@ -61,7 +66,7 @@ impl FrontEnd for Gguf {
             Some(gguf::Value::Text(name)) => name.clone(),
             _ => String::new(),
         };
-        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default() }))
+        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), batches: false }))
     }
 }
 
@@ -73,6 +78,19 @@ struct Model {
     name: String,
     /// How caches hold keys and values.
     held: CacheFormats,
+    /// Whether it has the function for several sequences.
+    batches: bool,
+}
+
+/// What a function does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// A step of one sequence.
+    Step,
+    /// A step of each of several sequences.
+    Batch,
+    /// A text's vector.
+    Embed,
 }
 
 fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
@@ -81,8 +99,8 @@ fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
 }
 
 impl Model {
-    /// The caches, before or after a call.
-    fn caches(&self, when: &str) -> impl Iterator<Item = Signature> {
+    /// The caches of so many sequences, before or after a call.
+    fn caches(&self, when: &str, sequences: Dim) -> impl Iterator<Item = Signature> {
         let h = &self.hyper;
         let row = |format: Option<BlockFormat>, dim: u64| match format {
             None => (DType::F16, dim),
@@ -94,36 +112,41 @@ impl Model {
         let when = when.to_owned();
         (0..h.layers).flat_map(move |layer| {
             sizes.map(|(what, (element, dim))| {
-                let dims = [Dim::Known(1), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
+                let dims =
+                    [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
                 port(format!("{when}.{layer}.{what}"), element, dims.into())
             })
         })
     }
 
-    /// Whether a function makes vectors of texts. Encoders have no other, and decoders have it that are said to be for that.
-    fn embeds(&self, function: &str) -> Result<bool> {
+    /// What a function does. Encoders have only that which makes vectors, and decoders have it that are said to be for that.
+    fn does(&self, function: &str) -> Result<Does> {
         let all = self.functions();
-        match all.iter().any(|own| own == function) {
-            true => Ok(function == EMBED),
-            false => {
+        match all.iter().find(|own| *own == function).map(String::as_str) {
+            Some(EMBED) => Ok(Does::Embed),
+            Some(BATCH) => Ok(Does::Batch),
+            Some(_) => Ok(Does::Step),
+            None => {
                 let reason = format!("there is no function '{function}'; there are: {}", all.join(", "));
                 Err(CompileError::Request(reason))
             }
         }
     }
 
-    fn signatures(&self, embeds: bool) -> Vec<Signature> {
+    fn signatures(&self, does: Does) -> Vec<Signature> {
         let symbol = |name: &str| vec![Dim::Symbol(name.to_owned())];
-        let tokens = port("tokens".into(), DType::I32, symbol(TOKENS));
-        if embeds {
-            return vec![tokens];
+        let count = if does == Does::Batch { SEQUENCES } else { TOKENS };
+        let tokens = port("tokens".into(), DType::I32, symbol(count));
+        let positions = || port("positions".into(), DType::I64, symbol(count));
+        let caches = |sequences| self.caches("past", sequences);
+        match does {
+            Does::Embed => vec![tokens],
+            Does::Batch => [tokens, positions()].into_iter().chain(caches(several())).collect(),
+            Does::Step => {
+                let rows = port("rows".into(), DType::I32, symbol(ROWS));
+                [tokens, positions(), rows].into_iter().chain(caches(Dim::Known(1))).collect()
+            }
         }
-        let own = [
-            tokens,
-            port("positions".into(), DType::I64, symbol(TOKENS)),
-            port("rows".into(), DType::I32, symbol(ROWS)),
-        ];
-        own.into_iter().chain(self.caches("past")).collect()
     }
 
     /// The graph of a text's vector.
@@ -140,9 +163,10 @@ impl Model {
     }
 
     /// The graph for inputs of these sizes, of which some may be open.
-    fn step(
+    fn build(
         &self,
         b: &mut Builder,
+        does: Does,
         inputs: &[Signature],
         shapes: &[Vec<Size>],
         bound: &Bindings,
@@ -151,24 +175,34 @@ impl Model {
         for (signature, dims) in inputs.iter().zip(shapes) {
             ids.push(input(b, signature, dims, bound)?);
         }
-        if let [tokens] = ids[..] {
-            return self.vector(b, tokens);
+        if does == Does::Embed {
+            return self.vector(b, ids[0]);
         }
-        let context = b.dims(ids[3])[2];
+        let rows = (does == Does::Step).then(|| ids[2]);
+        let caches = &ids[2 + usize::from(rows.is_some())..];
+        let context = b.dims(caches[0])[2];
         if context == 0 || b.sizes(ids[0])[0] == 0 {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
         }
-        let caches = ids[3..].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-        let given =
-            Inputs { tokens: ids[0], positions: ids[1], rows: ids[2], caches, held: self.held, context };
+        let caches = caches.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let given = Inputs { tokens: ids[0], positions: ids[1], rows, caches, held: self.held, context };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
         b.output("logits", made.logits);
+        if does == Does::Batch {
+            let chosen = choice::most_likely(b, made.logits)?;
+            b.output(CHOSEN, chosen);
+        }
         for (layer, [keys, values]) in made.caches.into_iter().enumerate() {
             b.output(&format!("present.{layer}.key"), keys);
             b.output(&format!("present.{layer}.value"), values);
         }
         Ok(())
     }
+}
+
+/// So many sequences as there are.
+fn several() -> Dim {
+    Dim::Symbol(SEQUENCES.into())
 }
 
 /// An input, whose elements may have been promised.
@@ -193,26 +227,32 @@ impl SourceModel for Model {
 
     fn functions(&self) -> Vec<String> {
         let main = (!self.hyper.family.encoder).then_some(MAIN);
+        let batch = main.filter(|_| self.batches).map(|_| BATCH);
         let embed = (self.hyper.family.encoder || self.hyper.makes_vectors).then_some(EMBED);
-        main.into_iter().chain(embed).map(str::to_owned).collect()
+        main.into_iter().chain(embed).chain(batch).map(str::to_owned).collect()
     }
 
     fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
-        Ok(self.signatures(self.embeds(function)?))
+        Ok(self.signatures(self.does(function)?))
     }
 
     fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
         let width = Dim::Known(self.hyper.width);
-        if self.embeds(function)? {
+        let does = self.does(function)?;
+        if does == Does::Embed {
             let states = vec![Dim::Symbol(TOKENS.into()), width.clone()];
             return Ok(vec![
                 port("embedding".into(), DType::F32, vec![width]),
                 port("states".into(), DType::F32, states),
             ]);
         }
-        let dims = vec![Dim::Symbol(ROWS.into()), Dim::Known(self.hyper.vocabulary)];
-        let logits = port("logits".into(), DType::F32, dims);
-        Ok(std::iter::once(logits).chain(self.caches("present")).collect())
+        let logits = |rows| port("logits".into(), DType::F32, vec![rows, Dim::Known(self.hyper.vocabulary)]);
+        let own = match does {
+            Does::Batch => vec![logits(several()), port(CHOSEN.into(), DType::I32, vec![several()])],
+            _ => vec![logits(Dim::Symbol(ROWS.into()))],
+        };
+        let sequences = if does == Does::Batch { several() } else { Dim::Known(1) };
+        Ok(own.into_iter().chain(self.caches("present", sequences)).collect())
     }
 
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
@@ -233,8 +273,14 @@ impl SourceModel for Model {
         Ok(())
     }
 
+    fn decode_batches(&mut self) -> Result<()> {
+        self.batches = true;
+        Ok(())
+    }
+
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {
-        let inputs = self.inputs(function)?;
+        let does = self.does(function)?;
+        let inputs = self.signatures(does);
         let shapes = bindings.resolve(&inputs)?;
         let open = bindings.open_shapes(&inputs, &shapes);
         let known =
@@ -243,7 +289,7 @@ impl SourceModel for Model {
         let _entered = open.as_ref().map(|open| open.trace.enter());
         let mut b = Builder::controlled(control);
         b.bind_at_most(bindings.largest_binding);
-        self.step(&mut b, &inputs, &dims, bindings)?;
+        self.build(&mut b, does, &inputs, &dims, bindings)?;
         let mut graph = b.finish()?;
         graph.open =
             open.map(|open| OpenSizes { trace: open.trace, symbols: open.symbols, data: Vec::new() });

@@ -83,7 +83,7 @@ fn one_program_is_all_tools() {
     for (args, text) in [
         (vec!["rnu"], "did you mean 'run'"),
         (vec!["list-device"], "did you mean 'list-devices'"),
-        (vec!["quantize"], "there are: run, generate, embed, perplexity, bench, check, compile"),
+        (vec!["quantize"], "embed, perplexity, bench, check, compile"),
         (vec![], "Usage: halite"),
         (vec!["Cargo.toml"], "'halite run Cargo.toml' runs it"),
         (vec!["--module=x"], "halite: error: "),

@@ -164,6 +164,8 @@ pub struct FunctionInfo {
     pub states: Vec<StatePair>,
     /// What the program keeps by itself.
     pub(crate) kept: Vec<KeptValue>,
+    /// Whether a module says that its calls share nothing that they write; models share nothing.
+    pub(crate) shares_nothing: bool,
     /// Its signature in the compiler's words, where a module has it.
     pub declaration: Option<String>,
     /// How a module passes its arguments, such as `0rr_r`; empty for functions of models.
@@ -179,6 +181,12 @@ impl FunctionInfo {
     /// Whether it keeps state by itself: its session holds it for all who hand in none ([`Session::run`](crate::Session::run)).
     pub fn keeps_state(&self) -> bool {
         !self.kept.is_empty()
+    }
+
+    /// Whether a call depends on its inputs alone and leaves nothing behind: calls of models, unless [`Self::keeps_state`], and of modules
+    /// that say so. One that was ended by its deadline may then be made once more.
+    pub fn is_stateless(&self) -> bool {
+        self.shares_nothing && !self.keeps_state()
     }
 
     /// The state that it keeps by itself: names, types and dimensions.
@@ -227,6 +235,7 @@ impl FunctionInfo {
             outputs: outputs.collect(),
             states,
             kept: Vec::new(),
+            shares_nothing: info.is_independent(),
             declaration: info.declaration.clone(),
             calling_convention: info.calling_convention.clone(),
         }

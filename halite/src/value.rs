@@ -248,6 +248,18 @@ impl Inputs {
         self
     }
 
+    /// What was given: values by place, then those by name.
+    ///
+    /// ```
+    /// let inputs = halite::Inputs::new().push(1.0f32).with("n", 3i32);
+    /// let given: Vec<_> = inputs.iter().map(|(name, value)| (name, value.kind())).collect();
+    /// assert_eq!(given, [(None, "f32"), (Some("n"), "i32")]);
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Value)> {
+        let named = self.names.iter().map(|(name, value)| (Some(name.as_str()), value));
+        self.places.iter().map(|value| (None, value)).chain(named)
+    }
+
     /// The values in the order of a function's inputs; those that were not given are [`Value::Null`].
     pub(crate) fn in_order(self, names: &[&str], function: &str) -> Result<Vec<Value>> {
         let expected = || {

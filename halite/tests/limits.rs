@@ -173,6 +173,27 @@ fn a_deadline_that_passed_ends_building_and_calls() {
 }
 
 #[test]
+fn a_call_that_nobody_wants_is_left_out_and_others_are_right() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
+    assert!(session.default_function().unwrap().info().is_stateless());
+    // Enough that some of it waits for its turn.
+    let x = Tensor::zeros(ElementType::F32, 1 << 20).unwrap().to_device(&device).unwrap();
+    session.run(&x).unwrap();
+    let calls: Vec<_> = (0..16).map(|_| session.start(&x).unwrap()).collect();
+    let unwanted = |place: usize| place % 2 == 1;
+    calls.iter().enumerate().filter(|(place, _)| unwanted(*place)).for_each(|(_, call)| call.abandon());
+    for (place, call) in calls.iter().enumerate() {
+        match call.wait_with(&RunOptions::new()) {
+            Ok(out) => assert_eq!(out["y"].to_vec::<f32>().unwrap(), vec![1.0; 1 << 20], "call {place}"),
+            Err(error) => {
+                assert!(unwanted(place) && error.kind() == ErrorKind::Cancelled, "{place}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_compilation_can_be_had_again() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(onnx::adds(3.0)).build().unwrap();

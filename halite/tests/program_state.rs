@@ -149,6 +149,7 @@ fn run(sequence: &Sequence, device: &halite::Device) -> Result<usize, String> {
     let began = std::time::Instant::now();
     let session = common::builder(device).model(sequence.program()).build().map_err(text)?;
     let keeps = session.default_function().unwrap().info().keeps_state();
+    assert_eq!(session.default_function().unwrap().info().is_stateless(), !keeps);
     assert_eq!(keeps, sequence.is_stateful(), "{}", sequence.name());
     let mut memory = Vec::new();
     for set in 0..sequence.sets() {

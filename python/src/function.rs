@@ -4,6 +4,7 @@ use halite::Inputs;
 use pyo3::prelude::*;
 
 use crate::{
+    direct::{self, Pace},
     info::FunctionInfo,
     inputs::InputTarget,
     options::{Bounds, CancelToken},
@@ -17,11 +18,13 @@ use crate::{
 #[pyclass(frozen, module = "halite")]
 pub struct Function {
     pub inner: halite::Function,
+    /// Of its calls on the main thread.
+    pace: Pace,
 }
 
 impl Function {
     pub fn new(inner: halite::Function) -> Self {
-        Function { inner }
+        Function { inner, pace: Pace::default() }
     }
 
     /// The inputs of a call, on the session's device.
@@ -56,8 +59,12 @@ impl Function {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Outputs> {
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
-        let (inputs, function) = (self.inputs(inputs)?, self.inner.clone());
-        bounds.long(py, move |options| function.run_with(inputs, options)).map(Outputs::new)
+        let call = (&self.inner, self.inputs(inputs)?);
+        let other = |py: Python<'_>, inputs, bounds: Bounds| {
+            let function = self.inner.clone();
+            bounds.long(py, move |options| function.run_with(inputs, options))
+        };
+        self.pace.call(py, call, bounds, direct::run, other).map(Outputs::new)
     }
 
     /// Starts it and returns while the device works; see `Session.start`.
@@ -71,8 +78,12 @@ impl Function {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pending> {
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
-        let (inputs, function) = (self.inputs(inputs)?, self.inner.clone());
-        bounds.long(py, move |options| function.start_with(inputs, options)).map(Pending)
+        let call = (&self.inner, self.inputs(inputs)?);
+        let other = |py: Python<'_>, inputs, bounds: Bounds| {
+            let function = self.inner.clone();
+            bounds.long(py, move |options| function.start_with(inputs, options))
+        };
+        self.pace.call(py, call, bounds, direct::start, other).map(Pending)
     }
 
     /// Makes everything ready for inputs like these; zeros where none are given and no size is open.

@@ -7,6 +7,7 @@
 mod array;
 mod compiled;
 mod device;
+mod direct;
 mod embedder;
 mod error;
 mod function;

@@ -38,6 +38,8 @@ impl CancelToken {
 /// The bounds of a piece of work.
 pub struct Bounds {
     pub options: RunOptions,
+    /// The end of its time, which the options have, too.
+    pub deadline: Option<Instant>,
     pub token: halite::CancelToken,
     pub watcher: Watcher,
 }
@@ -53,10 +55,16 @@ impl Bounds {
         let token = cancel.map(|token| token.0.clone()).unwrap_or_default();
         let watcher = Watcher::new(py, progress)?;
         let mut options = watcher.watch(RunOptions::new().cancel(&token), &token);
-        if let Some(deadline) = deadline(py, timeout)? {
+        let deadline = deadline(py, timeout)?;
+        if let Some(deadline) = deadline {
             options = options.deadline(deadline);
         }
-        Ok(Bounds { options, token, watcher })
+        Ok(Bounds { options, deadline, token, watcher })
+    }
+
+    /// Whether its time is over.
+    pub fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Does what may take long within these bounds.

@@ -18,20 +18,18 @@ use crate::{
 #[pyclass(frozen, module = "halite")]
 pub struct Pending(pub halite::Pending);
 
-impl Pending {
-    /// Waits for a moment: nothing when the results are not there by then, and there is time left.
-    fn look(
-        &self,
-        options: &RunOptions,
-        deadline: Option<Instant>,
-    ) -> halite::Result<Option<halite::Outputs>> {
-        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        match self.0.wait_with(&options.clone().timeout(LOOK)) {
-            Err(error) if error.kind() == ErrorKind::DeadlineExceeded && !is_over() && !self.0.is_done() => {
-                Ok(None)
-            }
-            other => other.map(Some),
+/// Waits for a call for a moment: nothing when the results are not there by then, and there is time left.
+pub fn look(
+    call: &halite::Pending,
+    options: &RunOptions,
+    deadline: Option<Instant>,
+) -> halite::Result<Option<halite::Outputs>> {
+    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    match call.wait_with(&options.clone().timeout(LOOK)) {
+        Err(error) if error.kind() == ErrorKind::DeadlineExceeded && !is_over() && !call.is_done() => {
+            Ok(None)
         }
+        other => other.map(Some),
     }
 }
 
@@ -54,7 +52,7 @@ impl Pending {
             let call = running::begin(py, None, is_main)?;
             let looked = py.detach(|| {
                 let _call = call;
-                self.look(&options, deadline)
+                look(&self.0, &options, deadline)
             });
             messages::deliver(py);
             if let Some(outputs) = looked.or_raise(py)? {

@@ -73,6 +73,11 @@ impl Watcher {
         Ok(Watcher { told: told.map(Arc::new), raised: Arc::default(), is_over: Arc::default() })
     }
 
+    /// Whether there is a function to tell.
+    pub fn is_watching(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// Adds the function to options. What it raises stops the work.
     pub fn watch(&self, options: RunOptions, token: &CancelToken) -> RunOptions {
         let Some(told) = self.told.clone() else { return options };

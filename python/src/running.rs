@@ -62,8 +62,12 @@ pub fn begin(py: Python<'_>, token: Option<&CancelToken>, is_main: bool) -> PyRe
 
 impl Drop for Running {
     fn drop(&mut self) {
-        calls().running.retain(|call| call.number != self.0);
-        ENDED.notify_all();
+        let mut calls = calls();
+        calls.running.retain(|call| call.number != self.0);
+        // Waking is a call of the system, also where nobody waits.
+        if calls.ending.is_some() {
+            ENDED.notify_all();
+        }
     }
 }
 

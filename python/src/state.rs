@@ -77,7 +77,7 @@ impl State {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Outputs> {
-        let Bounds { options, token, watcher } = Bounds::new(py, timeout, cancel, progress)?;
+        let Bounds { options, token, watcher, .. } = Bounds::new(py, timeout, cancel, progress)?;
         let names = self.names(py)?;
         let own = self.function.info().inputs.iter().filter(|input| !names.contains(&input.name));
         let infos: Vec<_> = own.cloned().collect();

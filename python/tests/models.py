@@ -100,6 +100,16 @@ def split() -> bytes:
     )
 
 
+def cubed() -> bytes:
+    """`y = x @ x @ x` for square matrices of any size."""
+    return model(
+        node("MatMul", ["x", "x"], ["squared"]),
+        node("MatMul", ["squared", "x"], ["y"]),
+        takes("x", ["n", "n"]),
+        gives("y", ["n", "n"]),
+    )
+
+
 def rounds() -> bytes:
     """Takes the number of rounds of a loop, which adds 1 in each."""
     body = (

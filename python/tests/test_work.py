@@ -71,10 +71,13 @@ import halite, numpy as np
 # A shell that started the tests in the background has it ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 session = halite.Session(sys.stdin.buffer.read(), device=sys.argv[1], cache=False)
-session.run({"count": 2, "x": [0.0]})
+def run(count):
+    return session.run({"count": np.array(count), "x": np.zeros(1, np.float32)})
+for _ in range(int(sys.argv[2])):
+    run(2)
 print("ready", flush=True)
 try:
-    session.run({"count": np.array(1 << 40), "x": np.zeros(1, np.float32)})
+    run(1 << 40)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     assert session.run({"count": 2, "x": [0.0]})["y"] == [2.0]
@@ -83,9 +86,11 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
-def test_ctrl_c_stops_a_call(device):
+# A call of inputs whose last call was short is begun by the main thread itself: behind several, also the one that takes for ever.
+@pytest.mark.parametrize("before", [1, 6])
+def test_ctrl_c_stops_a_call(device, before):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    child = subprocess.Popen([sys.executable, "-c", SCRIPT, device.uri], **pipes)
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT, device.uri, str(before)], **pipes)
     watchdog = threading.Timer(120, child.kill)
     watchdog.start()
     try:
@@ -105,6 +110,73 @@ def test_ctrl_c_stops_a_call(device):
     finally:
         watchdog.cancel()
         child.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no timers that signal there")
+def test_signals_are_seen_while_a_short_call_waits_behind_others(device):
+    session = halite.Session(models.cubed(), device=device, cache=False)
+    x = halite.Tensor(np.full((384, 384), 0.5, np.float32), device=session.device)
+    session.run([x])
+    begin = time.monotonic()
+    assert np.all(session.run([x])["y"] == 0.125 * 384 * 384)
+    queued = min(200, 1 + int(0.7 / (time.monotonic() - begin)))
+    seen = []
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(time.monotonic()))
+    # That calls are started makes them short, whatever the device has to do for them.
+    calls = [session.start([x]) for _ in range(queued)]
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        begin = time.monotonic()
+        out = session.run([x])
+        end = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert np.all(out["y"] == 0.125 * 384 * 384)
+        moments = [begin, *(moment for moment in seen if moment < end), end]
+        longest = max(b - a for a, b in zip(moments, moments[1:]))
+        print(f"{len(moments) - 2} signals in {end - begin:.2f} s, the longest time without one {longest:.2f} s")
+        if end - begin < 0.4:
+            pytest.skip("the device is too fast to wait for")
+        assert len(moments) > 3
+
+        def enough(*_):
+            raise RuntimeError("enough")
+
+        signal.signal(signal.SIGALRM, enough)
+        calls += [session.start([x]) for _ in range(queued)]
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        token = halite.CancelToken()
+        with pytest.raises(RuntimeError, match="enough"):
+            session.run([x], cancel=token)
+        assert token.cancelled and not calls[-1].done
+        assert np.all(session.run([x])["y"] == 0.125 * 384 * 384)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_ends_a_call_is_told_behind_short_ones_too(device):
+    session = halite.Session(models.rounds(), device=device, cache=False)
+
+    def run(count, **bounds):
+        return session.run({"count": np.array(count), "x": np.zeros(1, np.float32)}, **bounds)
+
+    for bounds in ({"timeout": 0.005}, {"timeout": 0.2}):
+        for _ in range(6):
+            assert run(2)["y"] == [2.0]
+        with pytest.raises(halite.Error) as caught:
+            run(1 << 40, **bounds)
+        assert caught.value.kind == "deadline_exceeded"
+    for _ in range(6):
+        run(2)
+    token = halite.CancelToken()
+    threading.Timer(0.2, token.cancel).start()
+    with pytest.raises(halite.Error) as caught:
+        run(1 << 40, cancel=token)
+    assert caught.value.kind == "cancelled"
+    # One that takes longer than the main thread waits for the beginning is made by the other thread, from its inputs.
+    for _ in range(6):
+        run(2)
+    assert run(3000)["y"] == [3000.0]
 
 
 DAEMON = """

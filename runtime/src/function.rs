@@ -108,7 +108,7 @@ impl Function {
             drop(entered);
             return Ok(self.under_way(None, results));
         };
-        let independent = self.info.launch().is_some_and(|launch| launch.independent);
+        let independent = self.info.is_independent();
         // Of a call that shares state with others, all has to be done.
         let begun = independent.then(begun::watch);
         let signal = self.signal_fence()?;

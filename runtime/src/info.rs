@@ -133,6 +133,11 @@ impl FunctionInfo {
         self.launch.is_some()
     }
 
+    /// Whether the module says that its calls share nothing that they write.
+    pub fn is_independent(&self) -> bool {
+        self.launch.as_ref().is_some_and(|launch| launch.independent)
+    }
+
     pub(crate) fn launch(&self) -> Option<&Launch> {
         self.launch.as_ref()
     }

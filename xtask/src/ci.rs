@@ -36,6 +36,7 @@ pub fn run(options: &Options) -> Result<()> {
         shell::run(cargo(&check).env("CARGO_TARGET_DIR", shell::repo("target")))
     });
     other_systems(&mut steps);
+    lowest_rust(&mut steps);
     licences(&mut steps);
     steps.take("C headers of drivers and of libhalite", || header::run(&header::Options { check: true }));
     steps.take("kernels are those of their templates", || {
@@ -90,6 +91,33 @@ fn other_systems(steps: &mut Steps) {
             check.args(["--target", system]);
         }
         shell::run(strict(&mut check))
+    });
+}
+
+/// What is published compiles with the oldest Rust that its manifests name.
+fn lowest_rust(steps: &mut Steps) {
+    const NAME: &str = "the lowest Rust";
+    let lowest = env!("CARGO_PKG_RUST_VERSION");
+    let of = |name: &str, args: &[&str]| output(&mut command(name, args)).unwrap_or_default();
+    // `rustc 1.95.0 (…)`: all else was compiled with it.
+    if of("rustc", &["--version"]).starts_with(&format!("rustc {lowest}.")) {
+        steps.take(NAME, || {
+            say(&format!("it is {lowest}, which all steps use"));
+            Ok(())
+        });
+        return;
+    }
+    let there = of("rustup", &["toolchain", "list"]);
+    let is_it = |name: &&str| ["-", "."].iter().any(|end| name.starts_with(&format!("{lowest}{end}")));
+    let Some(toolchain) = there.split_whitespace().find(is_it) else {
+        steps.skip(NAME, &format!("this is another; to check with it: rustup toolchain install {lowest}"));
+        return;
+    };
+    steps.take(NAME, || {
+        let mut check = command("rustup", &["run", toolchain, "cargo", "check", "--package", "halite"]);
+        check.args(["--package", "halite-tools", "--package", "halite-c"]);
+        // In a folder of its own: the other Rust would compile all of it once more.
+        shell::run(check.env("CARGO_TARGET_DIR", shell::repo("target/lowest")))
     });
 }
 

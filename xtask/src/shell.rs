@@ -1,15 +1,23 @@
 //! Runs other programs, and finds the repository.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::OnceLock,
 };
 
 use anyhow::{Context, Result, bail};
 
 /// Root of the repository.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in a folder of the repository")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    // Cargo tells it when it runs something, too: a copy of a build folder has the names of the first checkout in it.
+    let now = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).filter(|folder| folder.ends_with("xtask"));
+    ROOT.get_or_init(|| {
+        let folder = now.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        folder.parent().expect("xtask lies in a folder of the repository").to_path_buf()
+    })
 }
 
 /// A path below the root.
@@ -31,8 +39,8 @@ pub fn command(program: &str, args: &[&str]) -> Command {
 
 /// The cargo that runs this chore.
 pub fn cargo(args: &[&str]) -> Command {
-    let mut command = command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args);
-    if std::env::var_os("CARGO_INCREMENTAL").is_none() && is_fresh() {
+    let mut command = command(&env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args);
+    if env::var_os("CARGO_INCREMENTAL").is_none() && is_fresh() {
         command.env("CARGO_INCREMENTAL", "0");
     }
     command

@@ -115,6 +115,7 @@ mod tests {
             outputs: Vec::new(),
             states: Vec::new(),
             kept: Vec::new(),
+            shares_nothing: true,
             declaration: None,
             calling_convention: String::new(),
         }

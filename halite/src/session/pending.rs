@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::Session;
 use crate::{
-    ErrorKind, Outputs, Result, RunOptions, Tensor, Value,
+    Error, ErrorKind, Outputs, Result, RunOptions, Tensor, Value,
     options::Limits,
     tensor::{self, Copy, Given},
 };
@@ -121,6 +121,13 @@ impl Pending {
         }
     }
 
+    /// Nobody wants the results any more: what the device has not begun is left out, where its driver can do that and no other call shares
+    /// state with this one. Waits fail then, with [`ErrorKind::Cancelled`].
+    pub fn abandon(&self) {
+        let gone = Error::new(ErrorKind::Cancelled, "nobody waits for the call any more");
+        self.call.abandon(gone.status());
+    }
+
     /// As [`Pending::finish`], for calls that nobody else waits for: where the limits end it, the rest of its work is left out.
     pub(crate) fn finish_or_stop(&self, limits: &Limits) -> Result<Outputs> {
         self.finish(limits).inspect_err(|error| self.call.abandon(error.status()))
@@ -128,7 +135,7 @@ impl Pending {
 
     pub(crate) fn finish(&self, limits: &Limits) -> Result<Outputs> {
         self.sent.lock().get_or_insert_with(|| self.send(false));
-        let results = self.call.wait(&limits.call_options()).map_err(crate::Error::of_runtime)?;
+        let results = self.call.wait(&limits.call_options()).map_err(Error::of_runtime)?;
         // Who waits for them once more reads them from the device.
         let (call, sent) =
             self.sent.lock().take().unwrap_or_else(|| (Given::new(self.session.habit(), false), Vec::new()));

@@ -93,6 +93,7 @@ fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo
         outputs: values(outputs),
         states: Vec::new(),
         kept: Vec::new(),
+        shares_nothing: true,
         declaration: None,
         calling_convention: String::new(),
     }

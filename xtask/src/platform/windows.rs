@@ -123,15 +123,25 @@ fn libhalite(cross: &Cross, options: &Options, prefix: &Path) -> Result<()> {
     capi::cross(TRIPLE, &options.profile, &environment, prefix)
 }
 
-/// The example in C, linked with the import library, beside the library.
+/// The example in C: linked with the import library, beside the library; and with all of it in the program.
 fn c_program(wine: &Emulator, compiler: &str, prefix: &Path) -> Result<()> {
-    let program = prefix.join("bin/digits.exe");
-    let mut build = command(compiler, &["capi/examples/digits.c", "-o"]);
-    build.arg(&program).arg(format!("-I{}/include", prefix.display()));
-    build.arg(format!("-L{}/lib", prefix.display())).arg("-lhalite_c");
-    shell::run(&mut build)?;
-    let args = ["demo/digits/digits.onnx", "demo/digits/sample_7.npy", "7"];
-    wine.expect(&program, &args, 0, &["This is a 7"]).map(drop)
+    let values = fs::read_to_string(prefix.join("lib/pkgconfig/halite.pc"))?;
+    let others = values.lines().find_map(|line| line.strip_prefix("Libs.private:"));
+    let others = others.context("halite.pc names no libraries of the system")?.split_whitespace();
+    let lib = prefix.join("lib");
+    let shared = vec![format!("-L{}", lib.display()), "-lhalite_c".to_owned()];
+    let whole = ["-DHALITE_STATIC".to_owned(), lib.join("libhalite.a").display().to_string()];
+    let whole = whole.into_iter().chain(others.map(str::to_owned)).collect();
+    for (folder, links) in [("bin", shared), ("static", whole)] {
+        let program = prefix.join(folder).join("digits.exe");
+        fs::create_dir_all(prefix.join(folder))?;
+        let mut build = command(compiler, &["capi/examples/digits.c", "-o"]);
+        build.arg(&program).arg(format!("-I{}/include", prefix.display()));
+        shell::run(build.args(links))?;
+        let args = ["demo/digits/digits.onnx", "demo/digits/sample_7.npy", "7"];
+        wine.expect(&program, &args, 0, &["This is a 7"])?;
+    }
+    Ok(())
 }
 
 /// A Wine with a prefix of its own.

@@ -172,15 +172,19 @@ fn sequences_come_and_go_between_steps() {
     assert_eq!(texts[3].told, long(2, 7)[9..]);
     // What one writes alone goes on from there, also where the device chooses.
     let wanted = alone(&single, &prompt(1, 6), &greedy, 20);
-    let mut more = Vec::new();
-    let sequence = &mut texts[0].sequence;
+    assert_eq!(written_alone(&mut texts[0].sequence, &greedy, 6), wanted[14..]);
+}
+
+/// So many tokens that a sequence writes by itself.
+fn written_alone(sequence: &mut Sequence, sampling: &Sampling, count: usize) -> Vec<u32> {
+    let mut tokens = Vec::new();
     sequence
-        .generate(&mut Sampler::new(greedy.clone()), 6, &options, |piece| {
-            more.push(piece.token);
+        .generate(&mut Sampler::new(sampling.clone()), count, &RunOptions::new(), |piece| {
+            tokens.push(piece.token);
             ControlFlow::Continue(())
         })
         .unwrap();
-    assert_eq!(more, wanted[14..]);
+    tokens
 }
 
 #[test]

@@ -109,17 +109,16 @@ pub(super) fn build(
         versions: Versions::new(own),
         open,
     };
-    // The function that runs when none is named is ready when the session is; others when they are called.
-    match program.functions.first() {
-        Some(function) => {
-            if let Some(fixed) = &function.fixed {
-                let made = program.fixed_version(0, fixed, limits);
-                made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })?;
-            }
-        }
-        None => return Err(no_functions(&program.name)),
-    }
+    make_first(&program, limits)?;
     Ok(Session::assemble(vec![device], infos, Some(0), Content::Model(Box::new(program))))
+}
+
+/// Makes the function ready that runs when none is named; others are when they are called.
+fn make_first(program: &ModelProgram, limits: &Limits) -> Result<()> {
+    let Some(function) = program.functions.first() else { return Err(no_functions(&program.name)) };
+    let Some(fixed) = &function.fixed else { return Ok(()) };
+    let made = program.fixed_version(0, fixed, limits);
+    made.map(drop).or_else(|error| if fixed.is_by_values() { Ok(()) } else { Err(error) })
 }
 
 /// The model, with the caches that the caller wants, and functions that choose tokens where the device does.

@@ -119,6 +119,10 @@ fn a_chat_template_that_takes_all_there_is_is_stopped() {
         120,
     );
     assert!(deep.code == 1 && deep.stderr.contains("more than 64 deep"), "{}", deep.stderr);
+    // What it says goes to a terminal.
+    let said = ask("{{ raise_exception('\\x1b[2J gone') }}", 120);
+    assert!(said.code == 1 && said.stderr.contains(r"line 1: \u{1b}[2J gone"), "{}", said.stderr);
+    assert!(!said.stderr.contains('\u{1b}'), "{}", said.stderr);
 }
 
 #[test]

@@ -120,4 +120,7 @@ fn what_is_missing_is_imputed() {
         let refused = of(FLOAT, &attributes, &[2, 2]).unwrap_err().to_string();
         assert!(refused.contains(wanted) && refused.contains("one for each feature"), "{refused}");
     }
+    let refused = of(FLOAT, &[list(&[1.0, 2.0])], &[2, 3, 2]).unwrap_err().to_string();
+    assert!(refused.contains("no list of lines"), "{refused}");
+    assert!(of(FLOAT, &[list(&[1.0])], &[2, 3, 2]).is_ok());
 }

@@ -43,6 +43,13 @@ fn imputed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     };
     let count = b.sizes(values)[0];
     let last = b.sizes(x).last().copied();
+    // Of which dimension the features are is said nowhere, and ONNX Runtime takes the second of all.
+    if count != 1 && b.sizes(x).len() > 2 {
+        return Err(node.unsupported(format!(
+            "values for each feature of {}, which is no list of lines",
+            b.describe(&[x])
+        )));
+    }
     if count != 1 && last != Some(count) || count == 0 {
         let text = format!(
             "'{name}' has {count} values for {}; there is one, or one for each feature",

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite::{CancelToken, Embedder, RunOptions};
+use halite::{CancelToken, Embedder, Generator, Message, RunOptions};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -143,6 +143,16 @@ impl Work {
         })
     }
 
+    /// The tokens of a conversation. Not made on a thread that serves others: a template works for as long as messages are long.
+    async fn conversation(&self, generator: Generator, messages: Vec<Message>) -> Result<Vec<u32>> {
+        let options = RunOptions::new().timeout(self.timeout);
+        let made = spawn_blocking(move || {
+            let prompt = generator.chat_with(&messages, &options).map_err(|error| Refusal::of(&error))?;
+            Ok(generator.tokenize(&prompt, true))
+        });
+        joined(made.await)
+    }
+
     /// Answers a request for text.
     pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Response<Body>> {
         let fields = Fields::read(body)?;
@@ -150,16 +160,7 @@ impl Work {
         let (slots, mut wanted) = (self.writer()?, fields.wanted()?);
         let generator = slots.generator();
         let prompt = match form {
-            Form::Chat => {
-                // Not on a thread that serves others: it works for as long as messages are long.
-                let (generator, messages) = (generator.clone(), fields.messages()?);
-                let options = RunOptions::new().timeout(self.timeout);
-                let made = spawn_blocking(move || {
-                    let prompt = generator.chat_with(&messages, &options)?;
-                    Ok(generator.tokenize(&prompt, true))
-                });
-                joined(made.await)?
-            }
+            Form::Chat => self.conversation(generator.clone(), fields.messages()?).await?,
             Form::Completion => {
                 wanted.most.get_or_insert(USUAL_COMPLETION);
                 match &fields.prompts()?[..] {

@@ -53,6 +53,9 @@ pub struct Options {
     /// Loses so many bytes with each piece of work, to see that such a loss is found.
     #[arg(long, default_value_t = 0)]
     lose: usize,
+    /// Closes the device before each look at memory, and opens it anew: what its driver holds until then is the driver's.
+    #[arg(long)]
+    reopen: bool,
 }
 
 /// What happened so far.
@@ -65,7 +68,10 @@ struct Counts {
 }
 
 struct Soak {
-    device: Device,
+    /// There but for a look at memory.
+    device: RwLock<Option<Device>>,
+    /// What it is opened by; none where it stays open.
+    reopen: Option<String>,
     sound: Sound,
     counts: Counts,
     /// Bytes of results, by what was computed.
@@ -85,7 +91,8 @@ struct Held {
 /// Whether all was right.
 pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let soak = Soak {
-        device: Device::open(&options.device)?,
+        device: RwLock::new(Some(Device::open(&options.device)?)),
+        reopen: options.reopen.then(|| options.device.clone()),
         sound: Sound::of_repository(root),
         counts: Counts::default(),
         known: Mutex::default(),
@@ -94,7 +101,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         lose: options.lose,
     };
     let length = Duration::from_secs_f64(options.minutes * 60.0);
-    println!("{}: {} minutes, {} threads", soak.device.info().name(), options.minutes, options.threads);
+    println!("{}: {} minutes, {} threads", soak.device()?.info().name(), options.minutes, options.threads);
     println!("seconds   right stopped refused hostile  given out KiB  resident KiB  device KiB    kept KiB");
     let begin = Instant::now();
     let levels = thread::scope(|scope| {
@@ -108,11 +115,12 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         };
         let threads: Vec<_> = (0..options.threads.max(1)).map(|number| scope.spawn(work(number))).collect();
         let levels = soak.watch(begin, length);
+        soak.over.fetch_or(levels.is_err(), Ordering::Relaxed);
         threads.into_iter().try_for_each(|one| match one.join() {
             Ok(done) => done,
             Err(_) => bail!("a thread panicked"),
         })?;
-        Ok::<_, anyhow::Error>(levels)
+        levels
     })?;
     let given_out: Option<Vec<Level>> = levels.iter().map(|held| held.given_out).collect();
     let resident: Vec<Level> = levels.iter().map(|held| held.resident).collect();
@@ -141,23 +149,34 @@ fn judge(what: &str, levels: &[Level], bound: Bound) -> Result<()> {
 
 impl Soak {
     /// Tells how it goes; the memory that was held each time.
-    fn watch(&self, begin: Instant, length: Duration) -> Vec<Held> {
+    fn watch(&self, begin: Instant, length: Duration) -> Result<Vec<Held>> {
         let step = (length / LEVELS).max(Duration::from_secs(1));
         let mut levels = Vec::new();
         while begin.elapsed() < length && !self.over.load(Ordering::Relaxed) {
             crate::pause(step);
-            levels.push(self.look(begin));
+            levels.push(self.look(begin)?);
         }
-        levels
+        Ok(levels)
     }
 
-    fn look(&self, begin: Instant) -> Held {
+    fn device(&self) -> Result<Device> {
+        let device = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        device.clone().context("the device could not be opened again")
+    }
+
+    fn look(&self, begin: Instant) -> Result<Held> {
         // What a thread that panicked left does not matter: the run is over then.
         let _alone = self.quiet.write().unwrap_or_else(PoisonError::into_inner);
         // The device keeps blocks of memory for buffers to come, on a processor from the same allocator: as many as were needed at a
         // time at most. What is lost is what stays when these are given back.
-        let kept = self.device.memory().reserved;
-        self.device.trim();
+        let device = self.device()?;
+        let kept = device.memory().reserved;
+        device.trim();
+        let used = device.memory().used;
+        if self.reopen.is_some() {
+            *self.device.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        drop(device);
         heap::trim();
         let known = self.known.lock().expect("no other thread panicked");
         let own: u64 = known.values().map(|result| result.len() as u64).sum();
@@ -166,17 +185,21 @@ impl Soak {
         let [right, stopped, refused, hostile] = [right, stopped, refused, hostile].map(count);
         // Results that are kept to compare with are this program's own matter.
         let given_out = heap::live().map(|bytes| bytes.saturating_sub(own));
-        let (resident, device) = (measure::resident(), self.device.memory().used);
+        let resident = measure::resident();
+        if let Some(uri) = &self.reopen {
+            let again = Device::open(uri).context("opening the device again")?;
+            *self.device.write().unwrap_or_else(PoisonError::into_inner) = Some(again);
+        }
         println!(
             "{:>7} {right:>7} {stopped:>7} {refused:>7} {hostile:>7} {:>13} {:>13} {:>11} {:>11}",
             begin.elapsed().as_secs(),
             given_out.unwrap_or(0) >> 10,
             resident >> 10,
-            device >> 10,
+            used >> 10,
             kept >> 10
         );
         let level = |held| Level { work: right + stopped + refused + hostile, held };
-        Held { given_out: given_out.map(level), resident: level(resident.saturating_sub(own)) }
+        Ok(Held { given_out: given_out.map(level), resident: level(resident.saturating_sub(own)) })
     }
 
     fn work(&self, noise: &mut Noise, until: Instant) -> Result<()> {
@@ -202,15 +225,15 @@ impl Soak {
         Ok(())
     }
 
-    fn session(&self, noise: &mut Noise, options: RunOptions) -> ([u64; 3], halite::Result<Session>) {
+    fn session(&self, noise: &mut Noise, options: RunOptions) -> Result<([u64; 3], halite::Result<Session>)> {
         let what = [noise.below(4) as u64 + 1, 16 << noise.below(3), noise.size(64).max(1)];
         let [layers, width, rows] = what;
         // The model is a matter of its sizes alone.
         let bytes =
             made::layers(&mut Noise::new(layers ^ width << 8), layers as usize, width as i64, rows as i64);
         let source = Source::bytes(bytes).named("layers.onnx");
-        let builder = Session::builder().cache(Cache::off()).device(&self.device).options(options);
-        (what, builder.model(source).build())
+        let builder = Session::builder().cache(Cache::off()).device(&self.device()?).options(options);
+        Ok((what, builder.model(source).build()))
     }
 
     /// A model that is right, a third of the time with somebody who stops it, or with little time.
@@ -230,7 +253,7 @@ impl Soak {
             _ => RunOptions::new(),
         };
         let options = options.cancel(&token);
-        let (what, session) = self.session(noise, options.clone());
+        let (what, session) = self.session(noise, options.clone())?;
         let run = |session: Session| -> halite::Result<Vec<Bytes>> {
             let mut results = Vec::new();
             for _ in 0..3 {
@@ -263,7 +286,7 @@ impl Soak {
 
     /// Inputs of another size than the model takes.
     fn wrong(&self, noise: &mut Noise) -> Result<()> {
-        let (_, session) = self.session(noise, RunOptions::new());
+        let (_, session) = self.session(noise, RunOptions::new())?;
         let error = session?.run(Tensor::from_slice(&[1.0f32; 3], 3)?);
         ensure!(error.is_err_and(|error| error.kind() == ErrorKind::InvalidInput), "a wrong input was taken");
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -279,7 +302,7 @@ impl Soak {
         let options = RunOptions::new().timeout(HOSTILE);
         let session = Session::builder()
             .cache(Cache::off())
-            .device(&self.device)
+            .device(&self.device()?)
             .options(options.clone())
             .model(source)
             .build();

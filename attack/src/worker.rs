@@ -18,7 +18,7 @@ use halite::{
     host::npy,
 };
 use halite_formats::params;
-use halite_text::Tokenizer;
+use halite_text::{ChatTemplate, Message, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -102,6 +102,7 @@ fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
         "npy" | "npz" => Reader::Array,
         "irpa" | "gguf" | "safetensors" => Reader::Archive,
         "json" | "model" | "tiktoken" => Reader::Tokenizer,
+        "jinja" => Reader::Template,
         other => bail!("files '.{other}' are not known: {line}"),
     };
     Ok((extension, reader, std::fs::read(path).with_context(|| format!("reading {line}"))?))
@@ -141,6 +142,7 @@ fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>, own: &D
             Ok(())
         }
         (Reader::Tokenizer, _) => take_apart(bytes),
+        (Reader::Template, _) => converse(bytes),
         (Reader::Array, _) if name.ends_with("npz") => {
             let arrays = halite_tools::npz::read_from(Cursor::new(bytes), bytes.len() as u64, name);
             arrays.map(drop).map_err(|failure| anyhow::anyhow!("{failure}"))
@@ -170,6 +172,16 @@ fn take_apart(file: &Bytes) -> Result<()> {
             tokenizer.decode(&tokens, with_control);
         }
     }
+    Ok(())
+}
+
+/// Reads a chat template, and makes prompts of conversations with it.
+fn converse(file: &Bytes) -> Result<()> {
+    let template = ChatTemplate::new(std::str::from_utf8(file)?, "<s>", "</s>")?;
+    template.prompt(&[])?;
+    let turns = ["system", "user", "assistant", "user"]
+        .map(|role| Message::new(role, "Hello, \n<think>x</think> world"));
+    template.prompt(&turns)?;
     Ok(())
 }
 

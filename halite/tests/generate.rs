@@ -291,6 +291,12 @@ fn limits_are_told() {
     assert!(matches!(stop.unwrap(), Stop::Context | Stop::End) && count <= 3);
     let prompt = generator.chat(&[Message::new("user", "in the")]).unwrap();
     assert!(prompt.ends_with("<|turn|>assistant\n"), "{prompt}");
+    let stopped = CancelToken::new();
+    stopped.cancel();
+    let long = [Message::new("user", "in the ".repeat(100_000))];
+    let error = generator.chat_with(&long, &RunOptions::new().cancel(&stopped)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(error.message().contains("while the chat template was at work"), "{error}");
     let wrong = builder(&device).model(common::digits()).generator(GeneratorOptions::new()).unwrap_err();
     assert!(wrong.message().contains("has no tokenizer"), "{wrong}");
 }

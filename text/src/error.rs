@@ -33,6 +33,9 @@ pub enum TextError {
     /// Something that is right, and that is not supported.
     #[error("{0}")]
     Unsupported(String),
+    /// A chat template that takes more steps or memory than it may.
+    #[error("{0}")]
+    TooMuch(String),
     /// A text or a number that the caller gave.
     #[error("{0}")]
     Invalid(String),

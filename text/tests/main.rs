@@ -3,4 +3,5 @@
 mod beside;
 mod files;
 mod hostile;
+mod templates;
 mod tokens;

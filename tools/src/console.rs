@@ -9,6 +9,7 @@ use crate::{
     argv, cli,
     engine::{Code, Status},
     interrupt, logger, progress,
+    visible::visible,
 };
 
 /// How a tool fails.
@@ -59,7 +60,7 @@ impl Failure {
     /// For when results are on standard output as JSON already: the failure goes to standard error now.
     pub(crate) fn beside_results(self) -> Self {
         if !matches!(self, Failure::Reported) {
-            eprintln!("{}: error: {self}", name());
+            eprintln!("{}: error: {}", name(), visible(&self.to_string()));
         }
         Failure::Reported
     }
@@ -217,7 +218,7 @@ pub(crate) fn arguments() -> &'static [OsString] {
 pub(crate) fn remark(text: fmt::Arguments<'_>) {
     if !logger::is_quiet() {
         progress::clear();
-        eprintln!("{}: {text}", name());
+        eprintln!("{}: {}", name(), visible(&text.to_string()));
     }
 }
 
@@ -260,8 +261,10 @@ fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {
     match failure {
         Failure::Reported => {}
         _ if json => println!("{}", failure.to_json()),
-        Failure::Status(_) => eprintln!("{name}: error: {failure}"),
-        Failure::Usage(_) => eprintln!("{name}: error: {failure}\nTry '{name} --help'."),
+        Failure::Status(_) => eprintln!("{name}: error: {}", visible(&failure.to_string())),
+        Failure::Usage(_) => {
+            eprintln!("{name}: error: {}\nTry '{name} --help'.", visible(&failure.to_string()));
+        }
     }
     ExitCode::from(code)
 }

@@ -43,3 +43,4 @@ mod text_flags;
 pub mod trial;
 pub mod units;
 mod values;
+mod visible;

@@ -7,7 +7,7 @@ use std::sync::{
 
 use log::{LevelFilter, Log, Metadata, Record};
 
-use crate::progress;
+use crate::{progress, visible::visible};
 
 /// Where the Vulkan driver logs what the validation layer says, whether it is linked in or a plug-in. What the layer says
 /// about speed has a target below this one.
@@ -147,7 +147,7 @@ impl Log for Logger {
                 other => other.to_string().to_ascii_lowercase(),
             };
             progress::clear();
-            eprintln!("{}: {level}: {line}", self.tool);
+            eprintln!("{}: {level}: {}", self.tool, visible(&line));
         }
     }
 

@@ -89,7 +89,7 @@ fn with_template(name: &str, template: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_chat_template_that_takes_long_ends_with_the_run() {
+fn a_chat_template_that_takes_all_there_is_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     let ask = |template: &str, seconds: u32| {
@@ -105,13 +105,24 @@ fn a_chat_template_that_takes_long_ends_with_the_run() {
         return;
     }
     assert_eq!(sound.code, 0, "{}", sound.stderr);
-    // Each step of it takes as long as its text is: all that are allowed would be days.
+    // Each step of it takes as long as its text is: all that it asks for would be days.
     let long = ask(
         "{% set s = 'a' * 10000000 %}{% for i in range(9999) %}{% for j in range(99) %}\
          {% set t = s | replace('a', 'bb') %}{% endfor %}{% endfor %}",
-        5,
+        120,
     );
-    assert!(long.code != 0 && long.stderr.contains("DEADLINE_EXCEEDED"), "{}", long.stderr);
+    let wanted = "RESOURCE_EXHAUSTED; the model's chat template: line 1: takes more than";
+    assert!(long.code == 1 && long.stderr.contains(wanted), "{}", long.stderr);
+    // It wants a stack as deep as its list.
+    let deep = ask(
+        "{% set n = namespace(a=[]) %}{% for i in range(9999) %}{% for j in range(99) %}{% set n.a = [n.a] %}{% endfor %}{% endfor %}",
+        120,
+    );
+    assert!(deep.code == 1 && deep.stderr.contains("more than 64 deep"), "{}", deep.stderr);
+    // What it says goes to a terminal.
+    let said = ask("{{ raise_exception('\\x1b[2J gone') }}", 120);
+    assert!(said.code == 1 && said.stderr.contains(r"line 1: \u{1b}[2J gone"), "{}", said.stderr);
+    assert!(!said.stderr.contains('\u{1b}'), "{}", said.stderr);
 }
 
 #[test]

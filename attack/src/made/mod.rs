@@ -6,6 +6,7 @@ mod flat;
 mod gguf;
 mod models;
 mod proto;
+mod templates;
 mod tokenizers;
 
 use std::{fs, path::Path};
@@ -27,6 +28,8 @@ pub enum Reader {
     Array,
     /// Read as a tokenizer, which then takes texts apart.
     Tokenizer,
+    /// Read as a chat template, which then makes a prompt.
+    Template,
 }
 
 /// A kind of file.
@@ -105,6 +108,8 @@ pub const KINDS: &[Kind] = &[
     new("sentencepiece-pieces", "model", Reader::Tokenizer, tokenizers::pieces),
     of("tiktoken-bytes", "tiktoken", Reader::Tokenizer, damaged::bytes),
     new("tiktoken-lists", "tiktoken", Reader::Tokenizer, tokenizers::list),
+    of("template-bytes", "jinja", Reader::Template, damaged::bytes),
+    new("template-programs", "jinja", Reader::Template, templates::program),
 ];
 
 /// Folders with sound files, relative to the repository; what is not there is left out.

@@ -28,7 +28,7 @@ pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
 use self::{choosing::Choosers, decoder::Decoder, seats::Seats};
-use crate::{Error, ErrorKind, Function, Result, Session};
+use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
 /// file of a tokenizer ([`GeneratorOptions::tokenizer`]).
@@ -154,15 +154,35 @@ impl Generator {
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.
     ///
+    /// A template is a program that came with the model. What it may take is bounded: less than a second and 256 MiB for messages of
+    /// usual length, and more for longer ones.
+    ///
     /// # Errors
-    /// The model has no template, or it refuses the messages.
+    /// The model has no template, or it refuses the messages, or takes more than it may ([`ErrorKind::OutOfMemory`]).
     pub fn chat(&self, messages: &[Message]) -> Result<String> {
+        self.chat_with(messages, &RunOptions::new())
+    }
+
+    /// The same, within bounds: a template works for as long as messages are long.
+    ///
+    /// # Errors
+    /// As those of [`Generator::chat`]; the deadline passed, or the token was set.
+    pub fn chat_with(&self, messages: &[Message], options: &RunOptions) -> Result<String> {
         let template = self.inner.template.as_ref().ok_or_else(|| {
             let text =
                 "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
             Error::new(ErrorKind::Unsupported, text)
         })?;
-        template.prompt(messages).map_err(text_error)
+        let limits = options.begin();
+        let stop = {
+            let limits = limits.clone();
+            Box::new(move || limits.check("").is_err())
+        };
+        let made = template.prompt_until(messages, Some(stop));
+        if made.is_err() {
+            limits.check("the chat template was at work")?;
+        }
+        made.map_err(text_error)
     }
 
     /// A sequence without tokens. Memory for its caches is taken when it gets some.
@@ -185,6 +205,7 @@ fn text_error(error: TextError) -> Error {
     let kind = match &error {
         TextError::Metadata { .. } => ErrorKind::InvalidModel,
         TextError::Unsupported(_) => ErrorKind::Unsupported,
+        TextError::TooMuch(_) => ErrorKind::OutOfMemory,
         _ => ErrorKind::InvalidInput,
     };
     Error::new(kind, error.to_string())

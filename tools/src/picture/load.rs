@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fs::File, io::BufReader, path::Path};
 
 use half::{bf16, f16};
-use image::{DynamicImage, ImageDecoder, ImageReader, imageops::FilterType};
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits, imageops::FilterType};
 
 use super::{Fit, Layout, Norm, Order, PictureFlags, SUPPORTED, Size, is_channels};
 use crate::{
@@ -15,6 +15,9 @@ use crate::{
 
 /// Mean and deviation of the colours of ImageNet, of 0 to 1.
 const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+
+/// Bytes that a picture may have when it is unpacked: 170 million pixels of three colours.
+const MOST_BYTES: u64 = 512 << 20;
 
 /// What the input wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +70,14 @@ fn open(path: &Path) -> Result<DynamicImage> {
     }
     let file = File::open(path).map_err(|e| Failure::file("cannot read", path, &e))?;
     let read = || {
-        // By its content: names are wrong at times. The reader's own limits keep memory within bounds.
-        let mut decoder = ImageReader::new(BufReader::new(file)).with_guessed_format()?.into_decoder()?;
+        // By its content: names are wrong at times.
+        let mut reader = ImageReader::new(BufReader::new(file)).with_guessed_format()?;
+        let mut limits = Limits::default();
+        limits.max_alloc = Some(MOST_BYTES);
+        reader.limits(limits.clone());
+        let mut decoder = reader.into_decoder()?;
+        // The reader's limits are for what decoding takes beside the picture: a few bytes may say that it is of any size.
+        limits.reserve(decoder.total_bytes())?;
         let orientation = decoder.orientation()?;
         let mut picture = DynamicImage::from_decoder(decoder)?;
         picture.apply_orientation(orientation);
@@ -181,7 +190,7 @@ fn fit(picture: &DynamicImage, size: Size, fit: Fit) -> Result<Cow<'_, DynamicIm
             "--image-fit makes it {new_height}x{new_width}, and {height}x{width} are needed; give a longer side"
         ));
     }
-    if new_height * new_width > 1e9 {
+    if new_height * new_width * 4.0 > MOST_BYTES as f64 {
         return Err(format!(
             "it would become {new_height}x{new_width} before it is cut; make it smaller first"
         ));

@@ -128,3 +128,36 @@ fn what_is_no_picture_is_told() {
     std::fs::write(folder.path().join("b.png"), "text").unwrap();
     assert!(error("b.png").contains("reading the picture"));
 }
+
+/// The check sum of a part of a PNG file.
+fn check_sum(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 & (sum & 1).wrapping_neg()))
+    })
+}
+
+#[test]
+fn pictures_of_any_size_in_few_bytes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = picture(folder.path());
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Width and height stand behind the signature, a length and a name, and a check sum behind the five bytes that follow.
+    for (side, wanted) in [(30_000u32, "limit"), (2_000_000_000, "limit"), (4, "")] {
+        bytes[16..20].copy_from_slice(&side.to_be_bytes());
+        bytes[20..24].copy_from_slice(&side.to_be_bytes());
+        let sum = check_sum(&bytes[12..29]).to_be_bytes();
+        bytes[29..33].copy_from_slice(&sum);
+        std::fs::write(&path, &bytes).unwrap();
+        let refused =
+            read(&path, &port(ElementType::F32, &[1, 3, 2, 4]), &flags(&[])).unwrap_err().to_string();
+        assert!(
+            refused.contains("reading the picture") && refused.to_lowercase().contains(wanted),
+            "{refused}"
+        );
+    }
+    // One line of pixels that would be cut from a picture of billions.
+    image::RgbImage::new(60_000, 1).save(&path).unwrap();
+    let refused =
+        read(&path, &port(ElementType::F32, &[1, 3, 224, 224]), &flags(&[])).unwrap_err().to_string();
+    assert!(refused.contains("before it is cut"), "{refused}");
+}

@@ -23,6 +23,7 @@ use crate::{
     progress, session,
     state::{self, StateFlags},
     values,
+    visible::visible,
 };
 
 use self::{
@@ -191,7 +192,7 @@ fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &
     }
     let name = |index: usize| {
         let name = done.outputs.get(index).and_then(Port::own_name);
-        name.map(|name| format!(" '{name}'")).unwrap_or_default()
+        name.map(|name| format!(" '{}'", visible(name))).unwrap_or_default()
     };
     let ranked = |index: usize| ranking.as_ref().filter(|ranking| ranking.result == index);
     if !flags.output.is_empty() {

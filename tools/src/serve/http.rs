@@ -1,6 +1,11 @@
 //! HTTP: connections, who may ask, which path is what.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -16,20 +21,21 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use super::{
     answers::Form,
     body::{self, Body},
     error::Refusal,
+    patience::Patient,
     work::Work,
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
-/// How long a request's headers, and its body, may take.
+/// How long a request's headers, and its body, may take, and how long a client may take nothing of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most connections at the same time.
 const MOST_CONNECTIONS: usize = 256;
@@ -58,11 +64,12 @@ pub(super) async fn serve(
     let graceful = GracefulShutdown::new();
     let rules = Arc::new(rules);
     loop {
-        let Ok(place) = connections.clone().acquire_owned().await else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        // Where all places are taken, too, the server ends when it is told to.
+        let taken = tokio::select! {
+            taken = next(&connections, &listener) => taken,
             _ = stop.wait_for(|stop| *stop) => break,
         };
+        let Some((place, accepted)) = taken else { break };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -82,7 +89,7 @@ pub(super) async fn serve(
             .timer(TokioTimer::new())
             .header_read_timeout(PATIENCE)
             .max_buf_size(MOST_HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patient::new(stream, PATIENCE)), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -93,6 +100,15 @@ pub(super) async fn serve(
     }
     drop(listener);
     end(graceful, &work, &rules).await;
+}
+
+/// A place among the connections, and a connection.
+async fn next(
+    connections: &Arc<Semaphore>,
+    listener: &TcpListener,
+) -> Option<(OwnedSemaphorePermit, std::io::Result<(TcpStream, SocketAddr)>)> {
+    let place = connections.clone().acquire_owned().await.ok()?;
+    Some((place, listener.accept().await))
 }
 
 /// Lets what runs end, and ends it when it takes too long.
@@ -169,7 +185,9 @@ fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
                 Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
                 _ => host,
             };
-            match ["localhost", "127.0.0.1", "[::1]"].contains(&name) || name.starts_with("127.") {
+            // An address, and not only what begins like one: `127.example.com` is a name, and may be anybody's.
+            let is_address = |name: &str| name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+            match name.eq_ignore_ascii_case("localhost") || name == "[::1]" || is_address(name) {
                 true => Ok(()),
                 false => {
                     let text = format!("the server is for this machine, and was asked as '{name}'");
@@ -208,6 +226,7 @@ async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod tests {
     use super::*;
 
@@ -231,6 +250,40 @@ mod tests {
     fn other_names_of_this_machine_are_refused() {
         assert_eq!(status(None, &[("host", "localhost:8080")]), 200);
         assert_eq!(status(None, &[("host", "[::1]:8080")]), 200);
-        assert_eq!(status(None, &[("host", "evil.example:8080")]), 403);
+        assert_eq!(status(None, &[("host", "127.0.0.2")]), 200);
+        assert_eq!(status(None, &[("host", "LocalHost:8080")]), 200);
+        for name in [
+            "evil.example:8080",
+            "127.evil.example",
+            "127.0.0.1.evil.example:80",
+            "127.",
+            "",
+            "localhost.evil.example",
+        ] {
+            assert_eq!(status(None, &[("host", name)]), 403, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_ends_though_all_its_places_are_taken() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let grace = Duration::from_millis(50);
+            let work = Arc::new(Work::new("none".to_owned(), None, None, 1, PATIENCE));
+            let (send, stop) = watch::channel(false);
+            let served =
+                tokio::spawn(serve(listener, work, Rules { token: None, most_body: 1, grace }, stop));
+            // Clients that say nothing, in all places and before the door.
+            let mut clients = Vec::new();
+            for _ in 0..MOST_CONNECTIONS + 1 {
+                clients.push(TcpStream::connect(address).await.unwrap());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            send.send(true).unwrap();
+            let ended = tokio::time::timeout(PATIENCE / 2, served).await;
+            ended.expect("the server ends while its clients still wait").unwrap();
+        });
     }
 }

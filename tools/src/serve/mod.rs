@@ -5,6 +5,7 @@ mod body;
 mod error;
 mod flags;
 mod http;
+mod patience;
 mod request;
 mod slots;
 mod together;

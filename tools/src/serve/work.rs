@@ -11,15 +11,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use halite::{CancelToken, Embedder};
+use halite::{CancelToken, Embedder, Generator, Message, RunOptions};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
+    runtime::Handle,
     sync::{
         Semaphore,
         mpsc::{self, error::TrySendError},
     },
     task::spawn_blocking,
+    time::{Instant, timeout_at},
 };
 
 use super::{
@@ -141,6 +143,16 @@ impl Work {
         })
     }
 
+    /// The tokens of a conversation. Not made on a thread that serves others: a template works for as long as messages are long.
+    async fn conversation(&self, generator: Generator, messages: Vec<Message>) -> Result<Vec<u32>> {
+        let options = RunOptions::new().timeout(self.timeout);
+        let made = spawn_blocking(move || {
+            let prompt = generator.chat_with(&messages, &options).map_err(|error| Refusal::of(&error))?;
+            Ok(generator.tokenize(&prompt, true))
+        });
+        joined(made.await)
+    }
+
     /// Answers a request for text.
     pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Response<Body>> {
         let fields = Fields::read(body)?;
@@ -148,10 +160,7 @@ impl Work {
         let (slots, mut wanted) = (self.writer()?, fields.wanted()?);
         let generator = slots.generator();
         let prompt = match form {
-            Form::Chat => {
-                let prompt = generator.chat(&fields.messages()?).map_err(|error| Refusal::of(&error))?;
-                generator.tokenize(&prompt, true)
-            }
+            Form::Chat => self.conversation(generator.clone(), fields.messages()?).await?,
             Form::Completion => {
                 wanted.most.get_or_insert(USUAL_COMPLETION);
                 match &fields.prompts()?[..] {
@@ -244,6 +253,14 @@ async fn whole(
     Ok(body::json(StatusCode::OK, &head.whole(&answers, prompt)))
 }
 
+/// Whether somebody took an event in time. A time that is further away than clocks reach is no bound.
+async fn sent_until(until: Option<Instant>, send: &mpsc::Sender<Bytes>, bytes: Bytes) -> bool {
+    match until {
+        Some(until) => timeout_at(until, send.send(bytes)).await.is_ok_and(|sent| sent.is_ok()),
+        None => send.send(bytes).await.is_ok(),
+    }
+}
+
 /// Answers piece by piece.
 fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: Head) -> Response<Body> {
     let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
@@ -251,8 +268,11 @@ fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: 
     spawn_blocking(move || {
         let _turn = turn;
         let Some(slots) = &running.work.writer else { return };
-        // A client that is gone ends the work by what its body holds.
-        let tell = |value: &Value| send.blocking_send(body::event(value)).is_ok();
+        // A client that is gone ends the work by what its body holds, and one that reads slowly by the time that a request has.
+        let until = Instant::now().checked_add(running.work.timeout);
+        let handle = Handle::current();
+        let tell_bytes = |bytes| handle.block_on(sent_until(until, &send, bytes));
+        let tell = |value: &Value| tell_bytes(body::event(value));
         if let Some(begin) = head.begin() {
             tell(&begin);
         }
@@ -260,7 +280,7 @@ fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: 
             let event = body::event(&head.piece(Some(text), None));
             let is_told = match send.try_send(event) {
                 // Others do not wait for a client that is slow.
-                Err(TrySendError::Full(event)) => seat.away(|| send.blocking_send(event).is_ok()),
+                Err(TrySendError::Full(event)) => seat.away(|| tell_bytes(event)),
                 told => told.is_ok(),
             };
             if is_told { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -276,7 +296,7 @@ fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: 
                 tell(&refusal.json());
             }
         }
-        _ = send.blocking_send(body::last_event());
+        tell_bytes(body::last_event());
     });
     body::events(receive, guard)
 }

@@ -74,6 +74,18 @@ pub(crate) fn int(name: &str, value: i64) -> Message {
     Message::default().bytes(1, name).varint(3, value).varint(20, 2)
 }
 
+/// An attribute that is a float.
+pub(crate) fn float(name: &str, value: f32) -> Message {
+    let mut message = Message::default().bytes(1, name);
+    message.0.extend(encoded(2 << 3 | 5).into_iter().chain(value.to_le_bytes()));
+    message.varint(20, 1)
+}
+
+/// An attribute with floats.
+pub(crate) fn float_list(name: &str, values: &[f32]) -> Message {
+    Message::default().bytes(1, name).bytes(7, floats(values.iter().copied())).varint(20, 6)
+}
+
 /// An attribute that is text.
 pub(crate) fn text(name: &str, value: &str) -> Message {
     Message::default().bytes(1, name).bytes(4, value).varint(20, 3)

@@ -4,7 +4,7 @@ use halite_ops::Values;
 
 use super::{
     Model,
-    encode::{FLOAT, INT64, Message, floats, graph, int, model, node, port, tensor},
+    encode::{FLOAT, INT64, Message, float, float_list, floats, graph, int, ints, model, node, port, tensor},
 };
 use crate::{CompileError, graph::Graph, signature::Bindings};
 
@@ -89,4 +89,38 @@ fn features_are_places_of_the_last_dimension() {
         let x: Vec<f64> = (1..=count).map(|at| at as f64).collect();
         assert_eq!(graph.evaluate(&[Values::Float(x)]).unwrap()[0].floats(), wanted);
     }
+}
+
+#[test]
+fn what_is_missing_is_imputed() {
+    let of = |kind: i64, attributes: &[Message], dims: &[i64]| {
+        let node = node("ai.onnx.ml:Imputer", &["x"], &["y"], attributes);
+        made(node, &[], port("x", kind, dims), port("y", kind, dims))
+    };
+    let [nan, x] = [f64::NAN, 7.0];
+    let list = |values: &[f32]| float_list("imputed_value_floats", values);
+    for (attributes, input, wanted) in [
+        (
+            vec![list(&[1.0, 2.0]), float("replaced_value_float", f32::NAN)],
+            [nan, x, 0.0, nan],
+            [1.0, x, 0.0, 2.0],
+        ),
+        (vec![list(&[5.0]), float("replaced_value_float", 7.0)], [nan, x, 0.0, x], [nan, 5.0, 0.0, 5.0]),
+        (vec![list(&[1.0, 2.0])], [0.0, x, x, -0.0], [1.0, x, x, 2.0]),
+    ] {
+        let graph = of(FLOAT, &attributes, &[2, 2]).unwrap();
+        let result = graph.evaluate(&[Values::Float(input.to_vec())]).unwrap()[0].floats();
+        assert!(result.iter().zip(wanted).all(|(a, b)| *a == b || a.is_nan() && b.is_nan()), "{result:?}");
+    }
+    let all = [ints("imputed_value_int64s", &[10, 20, 30]), int("replaced_value_int64", -1)];
+    let graph = of(INT64, &all, &[1, 3]).unwrap();
+    let result = graph.evaluate(&[Values::Int(vec![-1, 5, -1])]).unwrap();
+    assert_eq!(result[0], Values::Int(vec![10, 5, 30]));
+    for (attributes, wanted) in [(vec![list(&[1.0, 2.0, 3.0])], "has 3 values"), (vec![], "has 0 values")] {
+        let refused = of(FLOAT, &attributes, &[2, 2]).unwrap_err().to_string();
+        assert!(refused.contains(wanted) && refused.contains("one for each feature"), "{refused}");
+    }
+    let refused = of(FLOAT, &[list(&[1.0, 2.0])], &[2, 3, 2]).unwrap_err().to_string();
+    assert!(refused.contains("no list of lines"), "{refused}");
+    assert!(of(FLOAT, &[list(&[1.0])], &[2, 3, 2]).is_ok());
 }

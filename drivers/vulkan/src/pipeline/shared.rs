@@ -104,12 +104,44 @@ impl Kernels {
     /// Lets go of those that no executable has.
     pub fn trim(&self) {
         let kept = std::mem::take(&mut self.state.lock().kept);
+        // Not while the list is held: the driver takes its time to destroy them.
         drop(kept);
+        // With those that are gone goes their code, which is in what they are known by.
+        let mut state = self.state.lock();
+        state.known.retain(|_, kernel| kernel.strong_count() > 0);
+        state.known.shrink_to_fit();
     }
 
     /// Lets go of them, and keeps no others.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_kernels_that_are_gone_goes_with_a_trim() {
+        let kernels = Kernels::new(4);
+        let words: Arc<[u32]> = Arc::from([1, 2, 3]);
+        let code = Arc::downgrade(&words);
+        let key = KernelKey {
+            name: "gone".to_owned(),
+            words,
+            entry_point: CString::default(),
+            required_subgroup_size: None,
+            constants: Arc::from([]),
+            sets: Vec::new(),
+            push_constants: Vec::new(),
+            address_bindings: None,
+            constant_count: 0,
+        };
+        kernels.state.lock().known.insert(key, Weak::new());
+        assert!(code.upgrade().is_some());
+        kernels.trim();
+        assert!(code.upgrade().is_none());
     }
 }

@@ -200,4 +200,28 @@ pub(super) const FAULTS: &[Fault] = &[
         to: "if given.len() == usize::MAX {\n                    return",
         checks: &[unit("halite-compiler", "frontends::onnx::order")],
     },
+    Fault {
+        name: "chat.memory_unbounded",
+        what: "a chat template may hold sixteen times as much as it is to",
+        file: "text/src/chat/budget.rs",
+        from: "if held > self.most_held {",
+        to: "if held / 16 > self.most_held {",
+        checks: &[program("halite-text", "hostile_templates")],
+    },
+    Fault {
+        name: "chat.steps_unbounded",
+        what: "a chat template may take as many steps as it wants, up to a great many",
+        file: "text/src/chat/budget.rs",
+        from: "if sum <= self.most_steps {",
+        to: "if sum / 64 <= self.most_steps {",
+        checks: &[program("halite-text", "hostile_templates")],
+    },
+    Fault {
+        name: "chat.lists_without_depth",
+        what: "a chat template may put lists into lists without end",
+        file: "text/src/chat/value.rs",
+        from: "    if depth > DEPTH {",
+        to: "    if depth > DEPTH && value.truth() && depth == 0 {",
+        checks: &[program("halite-text", "hostile_templates")],
+    },
 ];

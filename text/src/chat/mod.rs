@@ -1,0 +1,232 @@
+//! Chat templates: conversations to prompts, by the template in a GGUF file's metadata or beside a tokenizer (Jinja2, as transformers renders it).
+//!
+//! A template is a program of whoever made the model. So what it may take is bounded by what it runs on: each step, each byte that
+//! is looked at and each value that is made is counted while it goes on ([`budget`]), and nothing is deeper than the stack is.
+
+mod budget;
+mod checks;
+mod eval;
+mod expressions;
+mod filters;
+mod given;
+mod lex;
+mod lists;
+mod operators;
+mod parse;
+mod run;
+mod scopes;
+mod show;
+mod texts;
+mod tree;
+mod value;
+
+use std::{rc::Rc, sync::Arc};
+
+use halite_formats::gguf::Gguf;
+
+use crate::{TextError, Tokenizer, read::gguf::text};
+use budget::{Budget, Done, Fault};
+use tree::Template;
+use value::{Items, Map, Value};
+
+/// Most steps of a rendering, and how many more each byte of the messages brings.
+const STEPS: u64 = 8_000_000;
+const STEPS_OF_A_BYTE: u64 = 16;
+/// Most bytes that are held at a time, and how many more each byte of the messages brings.
+const HELD: usize = 32 << 20;
+const HELD_OF_A_BYTE: usize = 8;
+
+/// A message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who says it: `system`, `user`, `assistant`, or what else the model's template knows.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A message.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Message {
+        Message { role: role.into(), content: content.into() }
+    }
+}
+
+/// A model's chat template.
+#[derive(Debug)]
+pub struct ChatTemplate {
+    template: Template,
+    begin: String,
+    end: String,
+}
+
+const KEY: &str = "tokenizer.chat_template";
+
+impl ChatTemplate {
+    /// The template of a file; `None` where it has none.
+    ///
+    /// # Errors
+    /// It is no template.
+    pub fn read(file: &Gguf, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>, TextError> {
+        let Some(source) = text(file, KEY)? else { return Ok(None) };
+        let [begin, end] = tokenizer.marks();
+        ChatTemplate::new(source, begin, end).map(Some)
+    }
+
+    /// A template, with the texts of the tokens of the beginning and the end.
+    ///
+    /// # Errors
+    /// It is no template.
+    pub fn new(
+        source: &str,
+        begin: impl Into<String>,
+        end: impl Into<String>,
+    ) -> Result<ChatTemplate, TextError> {
+        let template = parse::parse(source).map_err(|fault| {
+            TextError::metadata(KEY, format!("is no template that can be read: {}", told(&fault)))
+        })?;
+        Ok(ChatTemplate { template, begin: begin.into(), end: end.into() })
+    }
+
+    /// The prompt of a conversation, up to where the model is to answer.
+    ///
+    /// What a template takes is bounded, by steps and by memory, and grows with the messages.
+    ///
+    /// # Errors
+    /// The template does not take these messages; it says why. It takes more than it may.
+    pub fn prompt(&self, messages: &[Message]) -> Result<String, TextError> {
+        self.prompt_until(messages, None)
+    }
+
+    /// The same, until somebody says that it is to stop, who is asked every few milliseconds.
+    ///
+    /// # Errors
+    /// As those of [`ChatTemplate::prompt`]. It was stopped.
+    pub fn prompt_until(
+        &self,
+        messages: &[Message],
+        stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    ) -> Result<String, TextError> {
+        let bytes: usize =
+            messages.iter().map(|message| message.role.len() + message.content.len() + 256).sum();
+        let steps = STEPS + STEPS_OF_A_BYTE * bytes as u64;
+        let budget = Budget::new(steps, HELD + HELD_OF_A_BYTE * bytes, stop);
+        self.rendered(messages, &budget).map_err(|fault| {
+            let text = format!("the model's chat template: {}", told(&fault));
+            if fault.limit { TextError::TooMuch(text) } else { TextError::Invalid(text) }
+        })
+    }
+
+    fn rendered(&self, messages: &[Message], budget: &Arc<Budget>) -> Done<String> {
+        let mut list = Items::new(budget)?;
+        for message in messages {
+            let mut map = Map::new(budget)?;
+            for (key, value) in [("role", &message.role), ("content", &message.content)] {
+                map.insert(Value::text(budget, key)?, Value::text(budget, value)?)?;
+            }
+            list.push(Value::Map(Rc::new(map)))?;
+        }
+        let values = vec![
+            ("messages", Value::List(list.list())),
+            ("add_generation_prompt", Value::Bool(true)),
+            ("bos_token", Value::text(budget, &self.begin)?),
+            ("eos_token", Value::text(budget, &self.end)?),
+            // Templates ask whether they are none, which is not the same as not being defined.
+            ("tools", Value::None),
+            ("documents", Value::None),
+        ];
+        run::run(&self.template, budget, values)
+    }
+}
+
+fn told(fault: &Fault) -> String {
+    match fault.line {
+        0 => fault.text.clone(),
+        line => format!("line {line}: {}", fault.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const SOURCE: &str = "{{ bos_token }}\n{%- for message in messages %}\n    {%- if message['role'] == 'tool' %}\n\
+        {{ raise_exception('no tools') }}\n    {%- endif %}\n{{ '<' + message['role'] + '>' + message['content'].strip() }}\n\
+        {%- endfor %}\n{%- if add_generation_prompt %}<assistant>{% endif %}";
+
+    #[test]
+    fn a_conversation_becomes_a_prompt() {
+        let template = ChatTemplate::new(SOURCE, "<s>", "</s>").unwrap();
+        let made =
+            template.prompt(&[Message::new("user", "  hi "), Message::new("assistant", "ho")]).unwrap();
+        assert_eq!(made.replace('\n', ""), "<s><user>hi<assistant>ho<assistant>");
+        let refused = template.prompt(&[Message::new("tool", "x")]).unwrap_err().to_string();
+        assert!(refused.contains("line 4: no tools"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_not_given_is_none() {
+        let source =
+            "{% if tools is none and documents is none %}none{% else %}{{ tools | length }}{% endif %}";
+        assert_eq!(ChatTemplate::new(source, "", "").unwrap().prompt(&[]).unwrap(), "none");
+    }
+
+    #[test]
+    fn templates_that_take_long_are_stopped() {
+        let source = "{% for a in range(999) %}{% for b in range(999) %}{{ b }}{% endfor %}{% endfor %}";
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let stop = {
+            let asked = asked.clone();
+            Box::new(move || asked.fetch_add(1, Ordering::Relaxed) == 3)
+        };
+        let stopped = template.prompt_until(&[], Some(stop)).unwrap_err().to_string();
+        assert!(stopped.contains("was stopped"), "{stopped}");
+        assert_eq!(asked.load(Ordering::Relaxed), 4);
+        assert!(template.prompt_until(&[], Some(Box::new(|| false))).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_held_when_a_rendering_is_over() {
+        let source = "{% set ns = namespace(a=[]) %}{% macro f(x) %}{{ x }}{% endmacro %}{% for m in messages %}\
+            {% set ns.a = ns.a + [m, {'b': f(m.content) | upper}] %}{{ loop.changed(m) }}{% endfor %}{{ ns.a[::-1] }}";
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        let budget = Budget::new(STEPS, HELD, None);
+        let made =
+            template.rendered(&[Message::new("user", "a"), Message::new("user", "b")], &budget).unwrap();
+        assert!(made.contains("'B'"), "{made}");
+        assert!(format!("{budget:?}").contains("held: 0"), "{budget:?}");
+        assert!(template.rendered(&[Message::new("user", "a")], &Budget::new(STEPS, 1000, None)).is_err());
+    }
+
+    #[test]
+    fn what_names_no_template_is_told_with_its_line() {
+        for (source, wanted) in [
+            ("a\nb{% if %}", "line 2: a value is wanted, and there is '%}'"),
+            ("{% include 'x' %}", "'include' is about several templates"),
+            ("{% frob %}", "the statement 'frob' is not known here; there are: if, for"),
+            ("\n\n{{ a", "line 3: a tag has no end '}}'"),
+            ("{% for a in b recursive %}{% endfor %}", "use a macro"),
+        ] {
+            let error = ChatTemplate::new(source, "", "").unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        for (source, wanted) in [
+            ("{{ a.b }}", "line 1: 'a' is not defined, and its 'b' is asked for"),
+            ("{{ 'a' | frob }}", "the filter 'frob' is not known; there are: abs, attr"),
+            ("{{ 'a'.frob() }}", "a text has no method 'frob'; there are: capitalize"),
+            ("{{ [1].append(2) }}", "lists do not change"),
+            ("{{ 1 is frob }}", "the test 'frob' is not known; there are: boolean"),
+            ("{{ frob(1) }}", "'frob' is not defined, and is called"),
+            (
+                "{% set ns = namespace() %}{% set ns.a = ns %}",
+                "a namespace cannot be a part of something else",
+            ),
+        ] {
+            let error = ChatTemplate::new(source, "", "").unwrap().prompt(&[]).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

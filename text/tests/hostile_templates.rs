@@ -28,14 +28,14 @@ fn forever(before: &str, step: &str) -> String {
     )
 }
 
-/// Templates that want more than there is, each with a name.
-fn endless() -> Vec<(&'static str, String)> {
+/// Templates with values that double, each with a name.
+fn doubling_ones() -> Vec<(&'static str, String)> {
     let doubling = |start: &str, step: &str, use_it: &str| {
         format!(
             "{{% set ns = namespace(a={start}) %}}{{% for i in range(99) %}}{{% set ns.a = {step} %}}{{% endfor %}}{use_it}"
         )
     };
-    let mut all = vec![
+    vec![
         ("texts that double by +", doubling("'a'", "ns.a + ns.a", "")),
         ("texts that double by ~", doubling("'a'", "ns.a ~ ns.a", "")),
         ("texts that double by *", doubling("'a'", "ns.a * 2", "")),
@@ -52,9 +52,18 @@ fn endless() -> Vec<(&'static str, String)> {
         ("lists of lists, compared", "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(50) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}".to_owned()),
         ("tables of tables, compared", "{% set ns = namespace(a={}, b={}) %}{% for i in range(50) %}{% set ns.a = {1: ns.a, 2: ns.a} %}{% set ns.b = {1: ns.b, 2: ns.b} %}{% endfor %}{{ ns.a == ns.b }}".to_owned()),
         ("lists within lists without end", forever("{% set ns = namespace(a=[]) %}", "{% set ns.a = [ns.a] %}")),
+    ]
+}
+
+/// Others that want more than there is.
+fn endless() -> Vec<(&'static str, String)> {
+    vec![
         ("loops in loops that do nothing", forever("", "")),
         ("a large range", "{% for i in range(1000000000) %}{% endfor %}".to_owned()),
-        ("texts kept for ever", forever("{% set ns = namespace(a=[]) %}", "{% set ns.a = ns.a + ['x' * 1000] %}")),
+        (
+            "texts kept for ever",
+            forever("{% set ns = namespace(a=[]) %}", "{% set ns.a = ns.a + ['x' * 1000] %}"),
+        ),
         ("a wide text", "{{ 'a' | center(1000000000000) }}".to_owned()),
         ("zeros in front", "{{ 'a'.zfill(1000000000000) }}".to_owned()),
         ("moved in far", "{{ 'a\n' * 1000 | indent(1000000000000) }}".to_owned()),
@@ -63,9 +72,15 @@ fn endless() -> Vec<(&'static str, String)> {
         ("a text many times", "{{ 'a' * 1000000000000 }}".to_owned()),
         ("a list many times", "{{ [1] * 1000000000000 }}".to_owned()),
         ("much replaced by much", "{% set s = 'a' * 1000000 %}{{ s | replace('a', s) }}".to_owned()),
-        ("replaced for ever", forever("{% set s = 'a' * 10000000 %}", "{% set t = s | replace('a', 'bb') %}")),
+        (
+            "replaced for ever",
+            forever("{% set s = 'a' * 10000000 %}", "{% set t = s | replace('a', 'bb') %}"),
+        ),
         ("looked through for ever", forever("{% set s = 'a' * 10000000 %}", "{% set t = s.find('b') %}")),
-        ("compared for ever", forever("{% set s = 'a' * 10000000 %}{% set t = 'a' * 10000000 %}", "{{ s == t }}")),
+        (
+            "compared for ever",
+            forever("{% set s = 'a' * 10000000 %}{% set t = 'a' * 10000000 %}", "{{ s == t }}"),
+        ),
         ("counted for ever", forever("{% set s = 'a' * 10000000 %}", "{% set t = s | length %}")),
         ("cut for ever", forever("{% set s = 'a' * 10000000 %}", "{% set t = s[5:6] %}")),
         ("lists cut for ever", forever("{% set s = range(100000) %}", "{% set t = s[::-1] %}")),
@@ -75,7 +90,10 @@ fn endless() -> Vec<(&'static str, String)> {
         ("unique ones", "{{ range(100000) | unique | list | length }}".to_owned()),
         ("a sum of texts", "{{ (['ab'] * 100000) | sum(start='') | length }}".to_owned()),
         ("a sum of lists", "{{ ([[1, 2]] * 100000) | sum(start=[]) | length }}".to_owned()),
-        ("macros that call each other twice", "{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}".to_owned()),
+        (
+            "macros that call each other twice",
+            "{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}".to_owned(),
+        ),
         ("macros without end", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}".to_owned()),
         ("macros in defaults", "{% macro f(a=f()) %}{% endmacro %}{{ f() }}".to_owned()),
         ("split to letters", "{{ ('a,' * 5000000).split(',') | length }}".to_owned()),
@@ -83,6 +101,12 @@ fn endless() -> Vec<(&'static str, String)> {
         ("joined", "{{ ([1] * 1000000) | join('a' * 1000000) }}".to_owned()),
         ("a table in JSON with far keys", "{{ dict(range(9) | batch(1) | list) }}".to_owned()),
         ("prints of a text that is long", forever("{% set s = 'a' * 1000000 %}", "{{ s }}")),
+    ]
+}
+
+/// Templates that are long or deep by themselves.
+fn long_sources() -> Vec<(&'static str, String)> {
+    let mut all = vec![
         ("brackets in brackets", format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000))),
         ("signs before signs", format!("{{{{ {}1 }}}}", "-".repeat(100_000))),
         ("not not", format!("{{{{ {}1 }}}}", "not ".repeat(100_000))),
@@ -104,7 +128,7 @@ fn endless() -> Vec<(&'static str, String)> {
 fn templates_that_want_all_there_is_are_stopped() {
     let messages = [Message::new("user", "Hello")];
     let begun = most_memory();
-    for (name, source) in endless() {
+    for (name, source) in doubling_ones().into_iter().chain(endless()).chain(long_sources()) {
         let before = time();
         let made = ChatTemplate::new(&source, "<s>", "</s>").and_then(|template| template.prompt(&messages));
         let taken = time().zip(before).map(|(after, before)| after - before);
@@ -152,7 +176,7 @@ fn long_conversations_are_not_too_much() {
 #[test]
 fn deep_templates_fit_a_small_stack() {
     let deep: Vec<String> =
-        endless().into_iter().map(|(_, source)| source).filter(|source| source.len() > 300_000).collect();
+        long_sources().into_iter().map(|(_, source)| source).filter(|source| source.len() > 300_000).collect();
     let mut sources = vec![
         "{% macro f(n) %}{% if n %}{% for a in [1] %}{{ [[f(n - 1)]] | join | trim }}{% endfor %}{% endif %}{% endmacro %}{{ f(1000) }}".to_owned(),
         format!("{{{{ {}1{} }}}}", "[(-".repeat(20), ")]".repeat(20)),

@@ -126,33 +126,8 @@ pub(super) fn filter(budget: &Arc<Budget>, name: &str, value: &Value, given: Giv
 
 fn more(budget: &Arc<Budget>, name: &str, value: &Value, given: Given<'_>) -> Done<Value> {
     match name {
-        "sum" => {
-            let [path, start] = given.read(name, ["attribute", "start"])?;
-            let path = text_of(&path, name, "attribute")?;
-            let mut sum = start.unwrap_or(Value::Int(0));
-            for item in value.elements(budget)?.iter() {
-                let item = match path {
-                    Some(path) => attribute(budget, item, path)?,
-                    None => item.clone(),
-                };
-                sum = operators::operate(budget, Operator::Add, &sum, &item)?;
-            }
-            Ok(sum)
-        }
-        "join" => {
-            let [between, path] = given.read(name, ["d", "attribute"])?;
-            let between = text_of(&between, name, "d")?.unwrap_or_default();
-            match text_of(&path, name, "attribute")? {
-                None => texts::joined_by(budget, value, between),
-                Some(path) => {
-                    let mut parts = Items::new(budget)?;
-                    for item in value.elements(budget)?.iter() {
-                        parts.push(attribute(budget, item, path)?)?;
-                    }
-                    texts::joined_by(budget, &Value::List(parts.list()), between)
-                }
-            }
-        }
+        "sum" => sum(budget, name, value, given),
+        "join" => join(budget, name, value, given),
         "first" | "last" => {
             let [] = given.read(name, [])?;
             let items = value.elements(budget)?;
@@ -180,6 +155,33 @@ fn more(budget: &Arc<Budget>, name: &str, value: &Value, given: Given<'_>) -> Do
         }
         _ => grouped(budget, name, value, given),
     }
+}
+
+fn sum(budget: &Arc<Budget>, name: &str, value: &Value, given: Given<'_>) -> Done<Value> {
+    let [path, start] = given.read(name, ["attribute", "start"])?;
+    let path = text_of(&path, name, "attribute")?;
+    let mut sum = start.unwrap_or(Value::Int(0));
+    for item in value.elements(budget)?.iter() {
+        let item = match path {
+            Some(path) => attribute(budget, item, path)?,
+            None => item.clone(),
+        };
+        sum = operators::operate(budget, Operator::Add, &sum, &item)?;
+    }
+    Ok(sum)
+}
+
+fn join(budget: &Arc<Budget>, name: &str, value: &Value, given: Given<'_>) -> Done<Value> {
+    let [between, path] = given.read(name, ["d", "attribute"])?;
+    let between = text_of(&between, name, "d")?.unwrap_or_default();
+    let Some(path) = text_of(&path, name, "attribute")? else {
+        return texts::joined_by(budget, value, between);
+    };
+    let mut parts = Items::new(budget)?;
+    for item in value.elements(budget)?.iter() {
+        parts.push(attribute(budget, item, path)?)?;
+    }
+    texts::joined_by(budget, &Value::List(parts.list()), between)
 }
 
 /// Filters that make lists of lists.

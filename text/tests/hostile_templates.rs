@@ -175,8 +175,11 @@ fn long_conversations_are_not_too_much() {
 /// Threads of programs may have small stacks.
 #[test]
 fn deep_templates_fit_a_small_stack() {
-    let deep: Vec<String> =
-        long_sources().into_iter().map(|(_, source)| source).filter(|source| source.len() > 300_000).collect();
+    let deep: Vec<String> = long_sources()
+        .into_iter()
+        .map(|(_, source)| source)
+        .filter(|source| source.len() > 300_000)
+        .collect();
     let mut sources = vec![
         "{% macro f(n) %}{% if n %}{% for a in [1] %}{{ [[f(n - 1)]] | join | trim }}{% endfor %}{% endif %}{% endmacro %}{{ f(1000) }}".to_owned(),
         format!("{{{{ {}1{} }}}}", "[(-".repeat(20), ")]".repeat(20)),

@@ -2,7 +2,11 @@
 //! most memory that its process held.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::{fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use halite_text::{ChatTemplate, Message, TextError};
 
@@ -19,6 +23,12 @@ fn time() -> Option<Duration> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     // Ticks of a hundredth of a second: those of user and system.
     Some(Duration::from_millis(10 * (fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?)))
+}
+
+/// One test at a time, as one looks at what the whole process takes.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Something again and again: a hundred million times, if it were let.
@@ -126,6 +136,7 @@ fn long_sources() -> Vec<(&'static str, String)> {
 
 #[test]
 fn templates_that_want_all_there_is_are_stopped() {
+    let _alone = alone();
     let messages = [Message::new("user", "Hello")];
     let begun = most_memory();
     for (name, source) in doubling_ones().into_iter().chain(endless()).chain(long_sources()) {
@@ -150,6 +161,7 @@ fn templates_that_want_all_there_is_are_stopped() {
 
 #[test]
 fn what_takes_too_much_is_told_from_what_is_wrong() {
+    let _alone = alone();
     let ask = |source: &str| ChatTemplate::new(source, "", "").unwrap().prompt(&[]).unwrap_err();
     let much = ask("\n\n{{ 'a' * 100000000 }}");
     assert!(matches!(much, TextError::TooMuch(_)), "{much:?}");
@@ -160,6 +172,7 @@ fn what_takes_too_much_is_told_from_what_is_wrong() {
 
 #[test]
 fn long_conversations_are_not_too_much() {
+    let _alone = alone();
     let source = "{% for m in messages %}{% set c = m.content | trim %}{% if '</think>' in c %}{% set c = c.split('</think>')[-1] %}{% endif %}\
         {{ '<|im_start|>' ~ m.role ~ '\n' ~ c ~ '<|im_end|>\n' }}{% if messages[loop.index0:] | length > 0 %}{% endif %}{% endfor %}";
     let template = ChatTemplate::new(source, "", "").unwrap();
@@ -175,6 +188,7 @@ fn long_conversations_are_not_too_much() {
 /// Threads of programs may have small stacks.
 #[test]
 fn deep_templates_fit_a_small_stack() {
+    let _alone = alone();
     let deep: Vec<String> = long_sources()
         .into_iter()
         .map(|(_, source)| source)

@@ -8,7 +8,7 @@ normalizations folded) or torch.compile, host to host.
 
 ONLY=bert_base,vit_b_16 in the environment leaves the others out, BATCH=8 makes batches (default 1), TARGET names the target
 (default: the device's own), KINDS=half,f32 leaves out other types, COMPILE=max-autotune times PyTorch through torch.compile in this mode instead of its plain graphs.
-torch_networks.py has the networks.
+torch_networks.py has the networks, torch_others.py those of SET=others.
 """
 
 import concurrent.futures
@@ -24,6 +24,7 @@ ONLY = os.environ.get("ONLY", "").split(",") if os.environ.get("ONLY") else None
 TARGET = os.environ.get("TARGET", "host")
 BATCH = int(os.environ.get("BATCH", "1"))
 COMPILE = os.environ.get("COMPILE")
+OTHERS = os.environ.get("SET") == "others"
 KINDS = tuple(os.environ.get("KINDS", "half,f16,f32").split(","))
 
 
@@ -33,13 +34,13 @@ def export(folder):
 
     from torch_networks import networks
 
-    for name, net, inputs in networks(ONLY, BATCH):
+    for name, net, inputs in networks(ONLY, BATCH, OTHERS):
         place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         names = {"input_names": ["x"], "output_names": ["y"]}
         try:
             with torch.no_grad():
-                torch.onnx.export(net, inputs, str(place / "part.onnx"), opset_version=17, dynamo=False, **names)
+                exported(net, inputs, place / "part.onnx", names)
                 np.save(place / "y.npy", net(*inputs).numpy())
         except Exception as error:  # An exporter that cannot do one network must not keep the others away.
             print("not exported:", name, str(error).splitlines()[:1], flush=True)
@@ -49,6 +50,16 @@ def export(folder):
         print("exported", name, flush=True)
         if torch.cuda.is_available():
             export_half(place, net, inputs, names)
+
+
+def exported(net, inputs, path, names):
+    """By the exporter that most models at hand were made by, or by the newer one where that cannot do it."""
+    import torch
+
+    try:
+        torch.onnx.export(net, inputs, str(path), opset_version=17, dynamo=False, **names)
+    except Exception:
+        torch.onnx.export(net, inputs, str(path), dynamo=True, external_data=False, verbose=False, **names)
 
 
 def export_half(place, net, inputs, names):
@@ -62,7 +73,7 @@ def export_half(place, net, inputs, names):
     part = place / "part.half.onnx"
     try:
         with torch.no_grad():
-            torch.onnx.export(copy.deepcopy(net).cuda().half(), given, str(part), opset_version=17, dynamo=False, **names)
+            exported(copy.deepcopy(net).cuda().half(), given, part, names)
     except Exception as error:
         print("not exported in 16 bits:", place.name, str(error).splitlines()[:1], flush=True)
         return
@@ -170,7 +181,7 @@ def torch_times(folder):
     torch.backends.cudnn.benchmark = True
     kept = folder / "torch.json"
     times = json.loads(kept.read_text()) if kept.exists() else {}
-    for name, net, inputs in networks(ONLY, BATCH):
+    for name, net, inputs in networks(ONLY, BATCH, OTHERS):
         for half in (half for half in (True, False) if half and KINDS != ("f32",) or not half and "f32" in KINDS):
             try:
                 cell, taken = f"{name}.{'f16' if half else 'f32'}", graph_time(name, net, inputs[0], half)

@@ -198,11 +198,15 @@ def made(batch):
     }
 
 
-def networks(only=None, batch=1):
-    """Names, modules and inputs. Batch normalizations get statistics, so that results are not all alike; so do the last
+def networks(only=None, batch=1, others=False):
+    """Names, modules and inputs, of this file or of torch_others.py. Batch normalizations get statistics, so that results are not all alike; so do the last
     linear layers that torchvision fills with zeros."""
     torch.backends.mha.set_fastpath_enabled(False)
-    for name, make in made(batch).items():
+    if others:
+        from torch_others import made as chosen
+    else:
+        chosen = made
+    for name, make in chosen(batch).items():
         if only and name not in only:
             continue
         torch.manual_seed(1)

@@ -103,6 +103,26 @@ impl Conv2d {
     }
 }
 
+/// Groups of one channel that lie last, in fours.
+#[cfg(any(test, feature = "testing"))]
+fn channels_last_samples(dtype: DType) -> Vec<Conv2d> {
+    let of = |input: [u64; 4], kernel: [u64; 2], pads| Conv2d {
+        layout: Layout::Nhwc,
+        groups: input[3],
+        pads,
+        ..Conv2d::new(input, [kernel[0], kernel[1], 1, input[3]], dtype)
+    };
+    let three = of([2, 9, 11, 12], [3, 3], [1, 1, 1, 1]);
+    vec![
+        Conv2d { bias: true, residual: true, activation: Activation::Gelu, ..three.clone() },
+        Conv2d { strides: [2, 2], bias: true, activation: Activation::Relu, ..three.clone() },
+        Conv2d { residual: true, ..of([1, 10, 7, 36], [7, 7], [3, 3, 3, 3]) },
+        of([1, 6, 9, 8], [5, 2], [0, 1, 3, 0]),
+        of([1, 56, 64, 64], [3, 3], [1, 1, 1, 1]),
+        Conv2d { dilations: [2, 1], ..three },
+    ]
+}
+
 #[cfg(any(test, feature = "testing"))]
 fn samples_of(dtype: DType) -> Vec<Conv2d> {
     let conv = |input: [u64; 4], filter| Conv2d::new(input, filter, dtype);
@@ -241,6 +261,7 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
     samples.push(Conv2d { filter: [1, 1, 5, 11], residual: true, ..last.clone() });
     samples.push(Conv2d { filter: [3, 2, 5, 33], dilations: [1, 2], ..last });
+    samples.extend(channels_last_samples(dtype));
     samples
 }
 

@@ -315,6 +315,11 @@ impl Samples for MatMul {
             let odd = MatMul::new(35, 66, 31, operand, out);
             samples.push(MatMul { rhs_transposed: true, ..odd.clone() });
             samples.push(MatMul { batch: 3.into(), ..odd.clone() });
+            // Rows and matrices that begin anywhere; sums that are worth cutting, too.
+            let anywhere = MatMul { batch: 3.into(), n: 65.into(), ..odd.clone() };
+            samples.push(MatMul { rhs_transposed: true, ..anywhere.clone() });
+            samples.push(MatMul { k: 1041.into(), m: 5.into(), ..anywhere });
+            samples.push(MatMul { batch: 2.into(), ..MatMul::new(49, 36, 196, operand, out) });
             samples.push(MatMul { batch: 2.into(), rhs_shared: true, rhs_transposed: true, ..odd });
             samples.extend(Self::finished_samples(operand, out));
             if matches!(out, DType::F32 | DType::F16) {

@@ -32,11 +32,11 @@ pub(super) struct LinearOp<'a> {
     pub behind: usize,
     /// Type of a bias and of results.
     pub dtype: DType,
-    /// The filters of a convolution; a product has none.
+    /// Weights that have a part for each value of a bias.
     filters: Option<Filters>,
 }
 
-/// Constants that are multiplied with the input of a convolution.
+/// What is multiplied with the input.
 struct Filters {
     /// Their dimensions.
     dims: Vec<u64>,
@@ -47,15 +47,20 @@ struct Filters {
 /// Views an operation so, if it is one of these.
 pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
     Some(match operation {
-        Operation::Conv2d(c) if c.layout == Layout::Nchw => LinearOp {
-            values: c.filter[0].into(),
-            behind: 2,
-            filters: Some(Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() }),
-            dtype: c.dtype,
-            bias: &mut c.bias,
-            residual: Some(&mut c.residual),
-            activation: &mut c.activation,
-        },
+        Operation::Conv2d(c) => {
+            // Where they lie last, filters are as columns of products.
+            let first = c.layout == Layout::Nchw;
+            let filters = Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() };
+            LinearOp {
+                values: c.filter[if first { 0 } else { 3 }].into(),
+                behind: if first { 2 } else { 0 },
+                filters: first.then_some(filters),
+                dtype: c.dtype,
+                bias: &mut c.bias,
+                residual: Some(&mut c.residual),
+                activation: &mut c.activation,
+            }
+        }
         Operation::Conv1d(c) if c.layout == Layout::Nchw => LinearOp {
             values: c.filter[0].into(),
             behind: 1,
@@ -74,8 +79,10 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             residual: None,
             activation: &mut c.activation,
         },
-        Operation::MatMul(MatMul { n, out, bias, residual, activation, .. }) if out.is_float() => {
-            product(*n, *out, [bias, residual], activation)
+        Operation::MatMul(op) if op.out.is_float() => {
+            let filters = columns(op);
+            let MatMul { n, out, bias, residual, activation, .. } = op;
+            LinearOp { filters, ..product(*n, *out, [bias, residual], activation) }
         }
         Operation::BlockMatMul(BlockMatMul { n, gate: None, bias, residual, activation, .. }) => {
             product((*n).into(), DType::F32, [bias, residual], activation)
@@ -84,6 +91,19 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             product((*n).into(), *out, [bias, residual], activation)
         }
         _ => return None,
+    })
+}
+
+/// The right operand of a product, if it is one matrix.
+fn columns(op: &MatMul) -> Option<Filters> {
+    let one = op.rhs_shared || op.batch == 1;
+    if !one || op.lhs != op.out || op.rhs != op.out || !op.n.is_constant() || !op.k.is_constant() {
+        return None;
+    }
+    let (n, k) = (op.n.exact(), op.k.exact());
+    Some(match op.rhs_transposed {
+        true => Filters { dims: vec![n, k], beside: vec![n, 1] },
+        false => Filters { dims: vec![k, n], beside: vec![1, n] },
     })
 }
 
@@ -100,11 +120,11 @@ fn product<'a>(
 impl LinearOp<'_> {
     /// Whether it is a convolution.
     pub fn is_convolution(&self) -> bool {
-        self.filters.is_some()
+        self.behind > 0
     }
 }
 
-/// Batch normalization by constants goes into the weights of the convolution before it.
+/// Batch normalization by constants goes into the weights of the convolution or product before it.
 pub(super) fn fold_batch_norm(
     graph: &mut Graph,
     region: &mut Region,
@@ -188,17 +208,24 @@ impl Before {
     }
 }
 
-/// The convolution with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.
+/// The convolution or product with scaled weights: `(conv(x) + b - mean) * s + beta` with `s = scale / sqrt(variance + epsilon)`.
 fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Option<Vec<Node>> {
     let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
     let own = linear_op(&mut operation)?;
-    let filters = own.filters?;
+    let filters = own.filters.as_ref()?;
+    // Results of products have their columns last, and right operands may have more dimensions.
+    let lies_so =
+        || norm.spatial == 1 && graph.tensor(before.inputs[1]).sizes().iter().eq(&sizes_of(&filters.dims));
+    if !own.is_convolution() && !lies_so() {
+        return None;
+    }
     let constant = |id: &TensorId| graph.tensor(*id).constant.is_some();
     let fits = *own.activation == Activation::None && norm.channels == own.values && norm.dtype == own.dtype;
     if !fits || !before.inputs[1..].iter().all(constant) || !node.inputs[1..].iter().all(constant) {
         return None;
     }
-    let (beside, weights, dtype, values) = (filters.beside, filters.dims, own.dtype, own.values.exact());
+    let (beside, weights) = (filters.beside.clone(), filters.dims.clone());
+    let (dtype, values) = (own.dtype, own.values.exact());
     let had_bias = std::mem::replace(own.bias, true);
     let mut rest = node.inputs[3..].iter().copied();
     let (mean, variance) = (node.inputs[1], node.inputs[2]);
@@ -233,6 +260,10 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     let (outputs, location) = (node.outputs.clone(), before.location.clone());
     new.push(Node { op: NodeOp::Operation(operation), inputs, outputs, location });
     Some(new)
+}
+
+fn sizes_of(dims: &[u64]) -> Vec<Size> {
+    dims.iter().map(|dim| Size::from(*dim)).collect()
 }
 
 /// Makes elementwise nodes over constants.

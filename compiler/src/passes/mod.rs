@@ -39,6 +39,7 @@ mod several;
 mod strides;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod turned;
 mod uses;
 
@@ -110,7 +111,7 @@ pub static PASSES: &[Pass] = &[
     },
     Pass {
         name: "fold-batch-norm",
-        summary: "puts batch normalization by constants into the weights of the convolution before it",
+        summary: "puts batch normalization by constants into the weights of the convolution or product before it",
         needs: &["channels-first"],
         run: Run::Regions(linear::fold_batch_norm),
     },
@@ -173,6 +174,24 @@ pub static PASSES: &[Pass] = &[
         summary: "leaves out what the passes before replaced",
         needs: &["find-attention", "find-norms", "epilogues"],
         run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "channels-of-tokens",
+        summary: "lets convolutions of single channels read and write tokens where they lie",
+        needs: &["epilogues", "clean-again"],
+        run: Run::Regions(tokens::run),
+    },
+    Pass {
+        name: "clean-tokens",
+        summary: "leaves out transposes that such convolutions do without",
+        needs: &["channels-of-tokens"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "epilogues-of-tokens",
+        summary: "puts activations behind such convolutions into them",
+        needs: &["clean-tokens"],
+        run: Run::Regions(epilogue::run),
     },
     Pass {
         name: "bindable-weights",

@@ -1,7 +1,8 @@
-//! Finding normalizations in graphs that exporters take apart: by the root of the mean of squares, and by mean and variance.
+//! Finding normalizations in graphs that exporters take apart: by the root of the mean of squares, by mean and variance, and of rows to
+//! a length of one.
 
 use halite_ops::{
-    DType, Operation,
+    DType, Operation, Values,
     expression::{Function, Node as Call, Operand, Scalar},
     norm::{Norm, NormKind},
     reduce::{Reduce, ReduceKind},
@@ -32,6 +33,8 @@ struct Found {
     call: usize,
     inputs: [usize; 2],
     norm: Norm,
+    /// What each normalized value is multiplied by.
+    factor: Option<f64>,
     /// What is normalized.
     source: TensorId,
     dims: Vec<Size>,
@@ -69,6 +72,18 @@ fn normalized(
     if !dtype.is_small_float() || !(*own == per_row || own.iter().all(|size| *size == 1) && rows == 1) {
         return None;
     }
+    let of = |norm, source, factor| Found {
+        reader: reader.clone(),
+        dims: dims.clone(),
+        call,
+        inputs,
+        norm,
+        factor,
+        source,
+    };
+    if !inverse && let Some((norm, source)) = unit_length(chain, (*x, *root), rows, channels, *dtype) {
+        return Some(of(norm, source, Some((channels as f64).sqrt().recip())));
+    }
     let (producer, operation) = chain.only_maker(*root)?;
     let epsilon = epsilon(operation, inverse)?;
     let squares = mean(chain, producer.inputs[0], rows, channels, *dtype)?;
@@ -82,12 +97,51 @@ fn normalized(
         Some(source) => (source, NormKind::Group),
         None => (x, NormKind::Rms),
     };
-    let (scale, bias, dtype, groups) = (false, false, *dtype, 1);
+    Some(of(lines(kind, rows, channels, epsilon, *dtype), source, None))
+}
+
+/// The normalization of rows, without scale and bias.
+fn lines(kind: NormKind, rows: Size, channels: u64, epsilon: f32, dtype: DType) -> Norm {
+    let (scale, bias, groups, spatial, order) = (false, false, 1, 1.into(), None);
     let epsilon = epsilon.into();
-    let (spatial, order) = (1.into(), None);
-    let norm = Norm { kind, batch: rows, channels, spatial, groups, scale, bias, epsilon, dtype, order };
-    let dims = dims.clone();
-    Some(Found { reader: reader.clone(), call, inputs, norm, source, dims })
+    Norm { kind, batch: rows, channels, spatial, groups, scale, bias, epsilon, dtype, order }
+}
+
+/// The largest least length by which rows are divided that makes no difference where rows have lengths.
+const NO_LENGTH: f64 = 1e-9;
+/// The longest rows that get a constant factor for each place.
+const MOST_FACTORS: u64 = 1 << 16;
+
+/// Rows that are divided by the roots of their sums of squares, or by a number next to nothing where that is more: the normalization by
+/// the root of the mean of squares, but for a factor; and what is normalized.
+fn unit_length(
+    chain: &Chain<'_>,
+    (x, length): (TensorId, TensorId),
+    rows: Size,
+    channels: u64,
+    dtype: DType,
+) -> Option<(Norm, TensorId)> {
+    let (mut producer, mut operation) = chain.only_maker(length)?;
+    let mut least = 0.0;
+    if let Operation::Elementwise(elementwise) = operation {
+        let [call] = &elementwise.program.nodes[..] else { return None };
+        least = match (call.function, &call.operands[..]) {
+            (Function::Max, [Operand::Input(0), other] | [other, Operand::Input(0)]) => float(other)?,
+            _ => return None,
+        };
+        (producer, operation) = chain.only_maker(producer.inputs[0])?;
+    }
+    let wanted =
+        Reduce { kind: ReduceKind::L2, outer: rows, length: channels.into(), inner: 1.into(), dtype };
+    let source = chain.behind_views(producer.inputs[0]);
+    let fits = matches!(operation, Operation::Reduce(reduce) if *reduce == wanted)
+        && source == chain.behind_views(x)
+        && (0.0..NO_LENGTH).contains(&least)
+        && (1..=MOST_FACTORS).contains(&channels);
+    fits.then(|| {
+        let epsilon = (least * least / channels as f64) as f32;
+        (lines(NormKind::Rms, rows, channels, epsilon, dtype), source)
+    })
 }
 
 /// The input of a mean over rows that computes a tensor.
@@ -179,7 +233,11 @@ impl Found {
             }
         }
         let mut inputs = vec![self.source];
-        if let Some(scale) = self.take(Function::Mul, &mut own) {
+        let scale = match self.factor {
+            Some(factor) => Some(self.everywhere(graph, factor)),
+            None => self.take(Function::Mul, &mut own),
+        };
+        if let Some(scale) = scale {
             inputs.push(scale);
             self.norm.scale = true;
         }
@@ -198,6 +256,14 @@ impl Found {
         let (rest, ids) = self.reader.into_operation();
         let rest = Node { op: NodeOp::Operation(Operation::Elementwise(rest)), inputs: ids, ..node.clone() };
         vec![Node { op, inputs, outputs: vec![made], location }, rest]
+    }
+
+    /// A constant with a factor for each channel.
+    fn everywhere(&self, graph: &mut Graph, factor: f64) -> TensorId {
+        let Norm { channels, dtype, .. } = self.norm;
+        let mut tensor = Tensor::new("length", dtype.into(), Shape::new([channels]));
+        tensor.constant = Some(Values::Float(vec![factor; channels as usize]).to_bytes(dtype).into());
+        graph.add_tensor(tensor)
     }
 
     /// Takes what a function does with the normalized value and a number for each channel out of the expression.
@@ -228,6 +294,29 @@ mod tests {
     use crate::build::Builder;
 
     const F32: crate::graph::ElementType = crate::graph::ElementType::Of(DType::F32);
+
+    /// Names of the operations of rows that are divided by their lengths, or by a number where that is more.
+    fn of_lengths(least: Option<f64>) -> Vec<&'static str> {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[2, 3, 40]).unwrap();
+        let mut length = b.reduce(ReduceKind::L2, x, &[2], true).unwrap();
+        if let Some(least) = least {
+            let least = float(&mut b, least);
+            length = b.binary(Function::Max, length, least).unwrap();
+        }
+        let y = b.binary(Function::Div, x, length).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        kernels(&graph).into_iter().map(Operation::name).collect()
+    }
+
+    #[test]
+    fn rows_of_length_one_are_normalized() {
+        assert_eq!(of_lengths(Some(1e-12)), ["norm"]);
+        assert_eq!(of_lengths(None), ["norm"]);
+        // Here it makes a difference.
+        assert_eq!(of_lengths(Some(0.5)).len(), 3);
+    }
 
     fn float(b: &mut Builder, value: f64) -> TensorId {
         b.float(DType::F32, value).unwrap()

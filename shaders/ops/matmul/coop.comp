@@ -2,8 +2,8 @@
 // the inner dimension, in turns of BK; a subgroup of a team has WM x WN results as matrices of MM x MN. A team moves its tiles
 // through shared memory of its own, with the next AHEAD tiles on their way in registers; a team of one subgroup waits for
 // nobody. In the end sums go through shared memory, in PIECES, where teams' sums are added and neighbours are stored together.
-// Rows of the operands are whole 16-byte words; those of the right one, where it lies across k, may be any. With PARTS > 1 the sums are cut: part p of P goes to the p-th of P results, in
-// the type of sums.
+// Rows of operands are read in 16-byte words where they are whole ones, or else in smaller ones. With PARTS > 1 the sums are
+// cut: part p of P goes to the p-th of P results, in the type of sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -44,11 +44,12 @@ layout(constant_id = 17) const uint SLICES = 1;
 layout(constant_id = 18) const uint PIECES = 1;      // 1, 2 or 4; divides a subgroup's matrices below one another.
 layout(constant_id = 19) const uint WORDS = 2048;    // Of shared memory: tiles, and in the end sums.
 layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whole quads.
-// Bytes of the right operand that are read at a time: 16, 8, or 4 where rows begin anywhere.
+// Bytes of the operands that are read at a time: 16, 8, or 4 where rows begin anywhere. Rows along k have the left one's.
 layout(constant_id = 21) const uint RHS_BYTES = 16;
+layout(constant_id = 22) const uint LHS_BYTES = 16;
 #ifdef WINDOW
-layout(constant_id = 22) const uint KERNEL_WIDTH = 3;
-layout(constant_id = 23) const uint TAPS = 9;
+layout(constant_id = 23) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 24) const uint TAPS = 9;
 #endif
 
 #include "activation.glsl"
@@ -82,6 +83,8 @@ const bool TURNED = false;
 #endif
 
 layout(set = 0, binding = 0) readonly buffer Left { uvec4 lhs[]; };
+layout(set = 0, binding = 0) readonly buffer LeftHalves { uvec2 lhs2[]; };
+layout(set = 0, binding = 0) readonly buffer LeftPairs { uint lhs1[]; };
 layout(set = 0, binding = 1) readonly buffer Right { uvec4 rhs[]; };
 layout(set = 0, binding = 1) readonly buffer RightHalves { uvec2 rhs2[]; };
 layout(set = 0, binding = 1) readonly buffer RightPairs { uint rhs1[]; };
@@ -96,7 +99,8 @@ layout(set = 0, binding = 4) readonly buffer ResidualElements { OUT residual_ele
 
 layout(push_constant) uniform Shape {
     uint M, N, K;
-    uint rhs_stride;  // 16-byte words from one matrix of the batch to the next; 0 when all share one.
+    // From one matrix of the batch to the next, in 16-byte words, or in elements where less is read at a time; 0 when all share one.
+    uint rhs_stride;
     uint part;        // Terms of a part of the sums, a multiple of BK.
     uint batches;
     uint lhs_stride;  // As that of the right operand.
@@ -137,6 +141,7 @@ uvec4 next_more[AHEAD * RHS_EACH];
 #else
 uint next_more[AHEAD * RHS_EACH];
 #endif
+uint next_more_lhs[AHEAD * LHS_EACH];
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
 ACC next_row_bias[CHUNK];
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
@@ -160,6 +165,22 @@ uvec2 right_place(uint k0, uint i) {
     return uvec2(r, word);
 }
 
+// The row of the i-th word of this invocation in the left operand.
+uint left_row(uint i) {
+    const uint r = row0 + (lane + i * LANES) / LHS_WORDS;
+    return WHOLE ? r : min(r, M - 1);
+}
+
+// The element that a row of the right operand begins with.
+uint right_row(uint r) {
+    return rhs_base + (RHS_TRANSPOSED ? min(r, N - 1) * K : min(r, K - 1) * N);
+}
+
+// Eight elements of ten from the second one on.
+uvec4 from_second(uvec4 words, uint more) {
+    return (words >> 16) | (uvec4(words.yzw, more) << 16);
+}
+
 // Reads the i-th word of the right tile into a register. Columns outside of it have no results, so that it may be any
 // element; `last` is the last one of the matrix.
 void fetch_right(uint k0, uint i, uint to) {
@@ -175,16 +196,31 @@ void fetch_right(uint k0, uint i, uint to) {
         next_rhs[to] = rhs[rhs_base + place.x * words + place.y];
         return;
     }
-    const uint element = min(place.x, rows - 1) * N + place.y * PACK;
+    const uint element = right_row(place.x) + place.y * PACK, last = rhs_base + K * N - 1;
     if (RHS_BYTES == 8) {
-        const uint at = rhs_base * 2 + element / 4, last = rhs_base * 2 + K * N / 4 - 1;
-        next_rhs[to] = uvec4(rhs2[min(at, last)], rhs2[min(at + 1, last)]);
+        next_rhs[to] = uvec4(rhs2[min(element / 4, last / 4)], rhs2[min(element / 4 + 1, last / 4)]);
         return;
     }
-    const uint at = rhs_base * 4 + element / 2, last = rhs_base * 4 + K * N / 2 - 1;
-    [[unroll]] for (uint j = 0; j < 4; ++j) next_rhs[to][j] = rhs1[min(at + j, last)];
-    next_more[to] = rhs1[min(at + 4, last)];
+    [[unroll]] for (uint j = 0; j < 4; ++j) next_rhs[to][j] = rhs1[min(element / 2 + j, last / 2)];
+    next_more[to] = rhs1[min(element / 2 + 4, last / 2)];
 #endif
+}
+
+// Reads the i-th word of the left tile into a register.
+void fetch_left(uint k0, uint i, uint to) {
+    uint word = k0 / PACK + (lane + i * LANES) % LHS_WORDS;
+    if (LHS_BYTES == 16) {
+        if (!EVEN_K) word = min(word, K / PACK - 1);
+        next_lhs[to] = lhs[lhs_base + left_row(i) * (K / PACK) + word];
+        return;
+    }
+    const uint element = lhs_base + left_row(i) * K + word * PACK, last = lhs_base + M * K - 1;
+    if (LHS_BYTES == 8) {
+        next_lhs[to] = uvec4(lhs2[min(element / 4, last / 4)], lhs2[min(element / 4 + 1, last / 4)]);
+        return;
+    }
+    [[unroll]] for (uint j = 0; j < 4; ++j) next_lhs[to][j] = lhs1[min(element / 2 + j, last / 2)];
+    next_more_lhs[to] = lhs1[min(element / 2 + 4, last / 2)];
 }
 
 // Moves words that begin within a word to their place.
@@ -197,34 +233,46 @@ void shift_right(uint k0, uint slot) {
         const uint first = uint(first_element(place.x, place.y * PACK)) & 7u;
         next_rhs[at] = inside_of(eight_of(words, next_more[at], first), place.x);
 #else
-        if ((min(place.x, K - 1) * N & 1) == 1)
-            next_rhs[at] = (words >> 16) | (uvec4(words.yzw, next_more[at]) << 16);
+        if ((right_row(place.x) & 1) == 1) next_rhs[at] = from_second(words, next_more[at]);
 #endif
+    }
+}
+
+void shift_left(uint slot) {
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
+        const uint at = slot * LHS_EACH + i;
+        if ((lhs_base + left_row(i) * K & 1) == 1) next_lhs[at] = from_second(next_lhs[at], next_more_lhs[at]);
     }
 }
 
 // Reads a tile into the registers of `slot`. What lies outside is read at the edge: rows and columns outside have no
 // results, and `keep` clears what lies beyond K.
 void fetch(uint k0, uint slot) {
-    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * LANES;
-        uint r = row0 + at / LHS_WORDS, word = k0 / PACK + at % LHS_WORDS;
-        if (!WHOLE) r = min(r, M - 1);
-        if (!EVEN_K) word = min(word, K / PACK - 1);
-        next_lhs[slot * LHS_EACH + i] = lhs[lhs_base + r * (K / PACK) + word];
-    }
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) fetch_left(k0, i, slot * LHS_EACH + i);
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) fetch_right(k0, i, slot * RHS_EACH + i);
+}
+
+// Of a word of a row along k, what lies before the end: K elements, or whole words of them.
+uvec4 before_end(uvec4 words, uint word) {
+    if (LHS_BYTES == 16) return word < K / PACK ? words : uvec4(0);
+    const ivec4 left = int(K) - int(word * PACK) - ivec4(0, 2, 4, 6);
+    return words & (uvec4(greaterThan(left, ivec4(0))) * 0xFFFFu | uvec4(greaterThan(left, ivec4(1))) * 0xFFFF0000u);
 }
 
 // Zeroes for what a tile has beyond K.
 void clear(uint k0, uint slot) {
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * LANES;
-        if (k0 / PACK + at % LHS_WORDS >= K / PACK) next_lhs[slot * LHS_EACH + i] = uvec4(0);
+        const uint at = slot * LHS_EACH + i;
+        next_lhs[at] = before_end(next_lhs[at], k0 / PACK + (lane + i * LANES) % LHS_WORDS);
     }
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
         const uvec2 place = right_place(k0, i);
-        if (RHS_TRANSPOSED ? place.y >= K / PACK : place.x >= K) next_rhs[slot * RHS_EACH + i] = uvec4(0);
+        const uint at = slot * RHS_EACH + i;
+        if (RHS_TRANSPOSED) {
+            next_rhs[at] = before_end(next_rhs[at], place.y);
+        } else if (place.x >= K) {
+            next_rhs[at] = uvec4(0);
+        }
     }
 }
 
@@ -244,6 +292,7 @@ void keep(uint k0, uint slot, uint stage) {
 #else
     if (RHS_BYTES == 4) shift_right(k0, slot);
 #endif
+    if (LHS_BYTES == 4) shift_left(slot);
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
     const uint right = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {

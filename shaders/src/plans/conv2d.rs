@@ -204,6 +204,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
     match template {
         "depthwise" => convolution::depthwise(&shape, kernel),
         "depthwise_columns" => convolution::depthwise_columns(&shape, kernel),
+        "depthwise_last" => convolution::depthwise_last(&shape, kernel),
         "depthwise_patches" => convolution::depthwise_patches(&shape, kernel),
         "depthwise_square" => window::depthwise_square(&shape, kernel),
         "depthwise_window" => window::depthwise(&shape, kernel),

@@ -259,6 +259,34 @@ pub(super) fn depthwise_columns(shape: &Convolution, mut kernel: KernelInputs<'_
     Ok(Plan::of(step(shape, kernel, constants, grid)?))
 }
 
+/// The same with the channels last, four of them at one, two or four places of a row: of these the most with which at least `enough`
+/// invocations have work.
+pub(super) fn depthwise_last(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
+    let (lanes, enough, w) = (kernel.params.get("lanes")?, kernel.params.get("enough")?, &shape.window);
+    let fours = shape.groups.is_multiple_of(4) && (shape.channels, shape.filters) == (1, 1);
+    if shape.layout != Layout::Nhwc || !fours {
+        return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
+    }
+    let written = (0..2).all(|d| w.kernel[d] <= MOST_TAPS.0) && w.strides[1] <= MOST_TAPS.1;
+    if !written || w.dilations != [1, 1] {
+        return Err(Unfit("wants a kernel of up to 7x7 with strides of up to 2 and no dilation".into()));
+    }
+    let [rows, columns] = w.output();
+    let quads = shape.groups / 4;
+    // Each computes the convolution.
+    let invocations = |across: u32| rows * columns.div_ceil(u64::from(across)) * quads;
+    let is_enough = |across: &u32| (invocations(*across) * shape.images).value() >= u64::from(enough);
+    let across = [4u32, 2].into_iter().find(is_enough).unwrap_or(1);
+    let mut constants = vec![lanes];
+    for size in [w.kernel[0], w.kernel[1], w.strides[1]] {
+        constants.push(fixed("a window", size)?);
+    }
+    constants.push(across);
+    let all = narrow("a number of invocations", invocations(across))?;
+    let grid = [groups(all, lanes)?, images_32(shape)?, 1.into()];
+    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+}
+
 fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {
     if shape.filters < u64::from(filters) {
         return Err(Unfit(format!(

@@ -56,7 +56,7 @@ impl Epilogue {
             "pointwise" if flag("finishes") => Epilogue::Everything,
             "bytes" | "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
             "depthwise" | "depthwise_columns" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
-            "direct" | "strips" if flag("few") => Epilogue::Few,
+            "depthwise_last" | "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,
         }
     }

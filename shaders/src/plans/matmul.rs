@@ -395,11 +395,16 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
 
 /// Bytes of the right operand that are read at a time.
 pub(super) fn rhs_bytes(op: &MatMul) -> Result<u32, Unfit> {
-    let (n, pack) = (op.n, fixed("a word", 16 / op.lhs.size())?);
+    bytes_at_a_time(op, if op.rhs_transposed { op.k } else { op.n })
+}
+
+/// Bytes of an operand with rows of a length that are read at a time.
+fn bytes_at_a_time(op: &MatMul, row: Size) -> Result<u32, Unfit> {
+    let pack = fixed("a word", 16 / op.lhs.size())?;
     match () {
-        () if op.rhs_transposed || is_worth(|| n.is_multiple_of(pack)) => Ok(16),
+        () if is_worth(|| row.is_multiple_of(pack)) => Ok(16),
         () if op.lhs.size() != 2 => Err(no_words(pack)),
-        () if is_worth(|| n.is_multiple_of(4)) => Ok(8),
+        () if is_worth(|| row.is_multiple_of(4)) => Ok(8),
         () => Ok(4),
     }
 }
@@ -418,9 +423,7 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     if !tiles.fit(bytes && !op.rhs_transposed) {
         return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
     }
-    if !op.k.is_multiple_of(pack) {
-        return Err(no_words(pack));
-    }
+    let lhs_bytes = bytes_at_a_time(op, op.k)?;
     let most = params.get("parts")?;
     let count = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
     let parts = if most > 1 { cut(op, count, bk / 4, most, MATRIX_WORKGROUPS)? } else { 1 };
@@ -435,11 +438,12 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     constants.extend(if whole_sums { [sides.added.code(), activation_code(op.activation)] } else { [0, 0] });
     constants.extend([parts, tiles.ahead, divides(k, bk).into()]);
     let shared = tiles.words(bytes || op.rhs_transposed);
-    constants.extend([tiles.slices, tiles.pieces, shared, quads(n), sides.rhs.1]);
+    constants.extend([tiles.slices, tiles.pieces, shared, quads(n), sides.rhs.1, lhs_bytes]);
     constants.extend(sides.more.0);
     let (batch, z) = (narrow("the batch", op.batch)?, narrow("the batch", op.batch * u64::from(parts))?);
-    let words = |elements: Size| elements / Size::from(pack);
-    let mut push = vec![m, n, k, words(sides.rhs.0), part, batch, words(sides.lhs_stride)];
+    let stride = |elements: Size, bytes| if bytes == 16 { elements / Size::from(pack) } else { elements };
+    let (rhs_stride, lhs_stride) = (stride(sides.rhs.0, sides.rhs.1), stride(sides.lhs_stride, lhs_bytes));
+    let mut push = vec![m, n, k, rhs_stride, part, batch, lhs_stride];
     push.extend(sides.more.1);
     let step = Step {
         module: module(build)?,

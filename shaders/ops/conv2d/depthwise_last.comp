@@ -1,0 +1,70 @@
+// A convolution whose groups have one channel each, with the channels last and without dilation: an invocation computes four channels
+// at ACROSS neighbouring places of a row. Sizes of the window are constants, so that compilers write out the loop over its columns, and
+// reads of a row do not wait for each other.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "convolution.glsl"
+#include "quads.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const uint KERNEL_Y = 3;
+layout(constant_id = 4) const uint KERNEL_X = 3;
+layout(constant_id = 5) const uint STRIDE_X = 1;
+layout(constant_id = 6) const uint ACROSS = 4;
+
+QUAD_BUFFER(0, data4, readonly, IN);
+QUAD_BUFFER(1, weights4, readonly, FILTER);
+QUAD_BUFFER(2, bias4, readonly, BIAS);
+QUAD_BUFFER(3, result4, , OUT);
+#ifndef FEW_ACTIVATIONS
+QUAD_BUFFER(4, residual4, readonly, OUT);
+#endif
+
+// Columns of the image under the results.
+const uint WIDTH = (ACROSS - 1) * STRIDE_X + KERNEL_X;
+
+void main() {
+    const uint quads = result_pixel / 4, blocks = (out_width + ACROSS - 1) / ACROSS;
+    // Neighbours are neighbours in memory.
+    const uint index = min(gl_GlobalInvocationID.x, quads * blocks * out_height - 1);
+    const uint quad = index % quads, block = index / quads, image = gl_WorkGroupID.y;
+    const uint row = block / blocks, column = block % blocks * ACROSS;
+    const int y = int(row * stride_y) - int(pad_top), x = int(column * STRIDE_X) - int(pad_left);
+    const uint base = image * (data_image / 4) + quad;
+
+    vec4 sums[ACROSS];
+    [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] = vec4(0);
+    for (uint ky = 0; ky < KERNEL_Y; ++ky) {
+        const bool there = uint(y + int(ky)) < height;
+        const uint start = base + (there ? uint(y + int(ky)) * width * quads : 0);
+        vec4 values[WIDTH];
+        // What lies outside is read at the row's beginning, and is zero.
+        [[unroll]] for (uint j = 0; j < WIDTH; ++j) {
+            const bool inside = there && uint(x + int(j)) < width;
+            const vec4 value = CONCAT(LOAD4_, IN)(data4, start + (inside ? uint(x + int(j)) * quads : 0));
+            values[j] = inside ? value : vec4(0);
+        }
+        [[unroll]] for (uint kx = 0; kx < KERNEL_X; ++kx) {
+            const vec4 tap = CONCAT(LOAD4_, FILTER)(weights4, (ky * KERNEL_X + kx) * quads + quad);
+            [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] = fma(values[c * STRIDE_X + kx], tap, sums[c]);
+        }
+    }
+    if (gl_GlobalInvocationID.x != index) return;
+
+    const uint at = image * (result_image / 4) + (row * out_width + column) * quads + quad;
+    const uint last = out_width - 1 - column;
+    if (HAS_BIAS) {
+        const vec4 more = CONCAT(LOAD4_, BIAS)(bias4, quad);
+        [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] += more;
+    }
+#ifndef FEW_ACTIVATIONS
+    // All are read before any is stored: after a store, a device has to assume that it changed what is read.
+    if (HAS_RESIDUAL) {
+        [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] += CONCAT(LOAD4_, OUT)(residual4, at + min(c, last) * quads);
+    }
+#endif
+    [[unroll]] for (uint c = 0; c < ACROSS; ++c) {
+        if (c <= last) CONCAT(STORE4_, OUT)(result4, at + c * quads, activate(sums[c], ACTIVATION));
+    }
+}

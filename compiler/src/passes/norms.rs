@@ -13,6 +13,7 @@ use super::{
     Result, Uses,
     chain::{Chain, replace},
     merge::Reader,
+    tokens::merged,
 };
 use crate::{
     control::Watch,
@@ -69,7 +70,12 @@ fn normalized(
     let rows: Size = outer.iter().product();
     let per_row = [outer, &[1.into()]].concat();
     let own = &reader.inputs[inputs[1]].2;
-    if !dtype.is_small_float() || !(*own == per_row || own.iter().all(|size| *size == 1) && rows == 1) {
+    let (root, is_repeated) = match repeated(chain, *root, [rows, channels.into()]) {
+        Some(from) => (from, true),
+        None => (*root, false),
+    };
+    let per_row = is_repeated || *own == per_row || own.iter().all(|size| *size == 1) && rows == 1;
+    if !dtype.is_small_float() || !per_row {
         return None;
     }
     let of = |norm, source, factor| Found {
@@ -81,10 +87,10 @@ fn normalized(
         factor,
         source,
     };
-    if !inverse && let Some((norm, source)) = unit_length(chain, (*x, *root), rows, channels, *dtype) {
+    if !inverse && let Some((norm, source)) = unit_length(chain, (*x, root), rows, channels, *dtype) {
         return Some(of(norm, source, Some((channels as f64).sqrt().recip())));
     }
-    let (producer, operation) = chain.only_maker(*root)?;
+    let (producer, operation) = chain.only_maker(root)?;
     let epsilon = epsilon(operation, inverse)?;
     let squares = mean(chain, producer.inputs[0], rows, channels, *dtype)?;
     let (producer, operation) = chain.only_maker(squares)?;
@@ -98,6 +104,14 @@ fn normalized(
         None => (x, NormKind::Rms),
     };
     Some(of(lines(kind, rows, channels, epsilon, *dtype), source, None))
+}
+
+/// What a tensor repeats for each element of a row.
+fn repeated(chain: &Chain<'_>, id: TensorId, [rows, columns]: [Size; 2]) -> Option<TensorId> {
+    let (node, operation) = chain.only_maker(id)?;
+    let Operation::StridedCopy(copy) = operation else { return None };
+    let lies = copy.offset == 0 && copy.source == rows;
+    (lies && merged(copy) == [(rows, 1.into()), (columns, 0.into())]).then(|| node.inputs[0])
 }
 
 /// The normalization of rows, without scale and bias.
@@ -296,13 +310,16 @@ mod tests {
     const F32: crate::graph::ElementType = crate::graph::ElementType::Of(DType::F32);
 
     /// Names of the operations of rows that are divided by their lengths, or by a number where that is more.
-    fn of_lengths(least: Option<f64>) -> Vec<&'static str> {
+    fn of_lengths(least: Option<f64>, is_repeated: bool) -> Vec<&'static str> {
         let mut b = Builder::new();
         let x = b.input("x", F32, &[2, 3, 40]).unwrap();
         let mut length = b.reduce(ReduceKind::L2, x, &[2], true).unwrap();
         if let Some(least) = least {
             let least = float(&mut b, least);
             length = b.binary(Function::Max, length, least).unwrap();
+        }
+        if is_repeated {
+            length = b.expand(length, &[2, 3, 40]).unwrap();
         }
         let y = b.binary(Function::Div, x, length).unwrap();
         b.output("y", y);
@@ -312,10 +329,12 @@ mod tests {
 
     #[test]
     fn rows_of_length_one_are_normalized() {
-        assert_eq!(of_lengths(Some(1e-12)), ["norm"]);
-        assert_eq!(of_lengths(None), ["norm"]);
-        // Here it makes a difference.
-        assert_eq!(of_lengths(Some(0.5)).len(), 3);
+        for is_repeated in [false, true] {
+            assert_eq!(of_lengths(Some(1e-12), is_repeated), ["norm"]);
+            assert_eq!(of_lengths(None, is_repeated), ["norm"]);
+            // Here it makes a difference.
+            assert_eq!(of_lengths(Some(0.5), is_repeated).len(), 3);
+        }
     }
 
     fn float(b: &mut Builder, value: f64) -> TensorId {

@@ -201,7 +201,7 @@ impl Look<'_> {
 }
 
 /// Sizes and strides of a copy, without dimensions of one place, and with neighbours that are one dimension as such.
-fn merged(copy: &StridedCopy) -> Vec<(Size, Size)> {
+pub(super) fn merged(copy: &StridedCopy) -> Vec<(Size, Size)> {
     let mut all: Vec<(Size, Size)> = Vec::new();
     for (size, stride) in copy.shape.iter().copied().zip(copy.strides.iter().copied()) {
         if size == 1 {

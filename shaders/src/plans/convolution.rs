@@ -267,9 +267,12 @@ pub(super) fn depthwise_last(shape: &Convolution, kernel: KernelInputs<'_>) -> R
     if shape.layout != Layout::Nhwc || !fours {
         return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
     }
-    let written = (0..2).all(|d| w.kernel[d] <= MOST_TAPS.0) && w.strides[1] <= MOST_TAPS.1;
+    let taps = u64::from(kernel.params.get("taps")?);
+    let written = (0..2).all(|d| w.kernel[d] <= taps) && w.strides[1] <= MOST_TAPS.1;
     if !written || w.dilations != [1, 1] {
-        return Err(Unfit("wants a kernel of up to 7x7 with strides of up to 2 and no dilation".into()));
+        return Err(Unfit(format!(
+            "wants a kernel of up to {taps}x{taps} with strides of up to 2 and no dilation"
+        )));
     }
     let [rows, columns] = w.output();
     let quads = shape.groups / 4;

@@ -15,6 +15,9 @@ use crate::{
 /// Systems beside this one that everything has to compile for: Rust's names of the targets.
 const SYSTEMS: [&str; 3] = ["aarch64-linux-android", "x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
 
+/// The server is a feature that nothing else builds. Everywhere, as it brings other features of other crates.
+const SERVER: &str = "--features=halite-tools/serve";
+
 /// Which steps.
 #[derive(Args)]
 pub struct Options {
@@ -31,9 +34,13 @@ pub fn run(options: &Options) -> Result<()> {
     lints(&mut steps);
     steps.take("fuzz targets compile", || {
         let check = ["check", "--keep-going", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+        let mut check = cargo(&check);
         // In the folder of everything else, with the same profile and without flags of its own: crates of others that both use are checked
         // once. The manifest says that warnings are errors.
-        shell::run(cargo(&check).env("CARGO_TARGET_DIR", shell::repo("target")))
+        check.env("CARGO_TARGET_DIR", shell::repo("target"));
+        // A file that is there in the place of the fuzzer's own library, which takes longer to compile than all targets, and which nothing
+        // that is checked is linked with.
+        shell::run(check.env("CUSTOM_LIBFUZZER_PATH", shell::repo("fuzz/Cargo.toml")))
     });
     other_systems(&mut steps);
     lowest_rust(&mut steps);
@@ -42,10 +49,7 @@ pub fn run(options: &Options) -> Result<()> {
     steps.take("kernels are those of their templates", || {
         shaders::run(&shaders::Options { check: true, list: false, only: None })
     });
-    steps.take("documentation", || {
-        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--keep-going"]);
-        shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    });
+    steps.take("documentation", documentation);
     if !options.without_tests {
         test::all(&test::Options::thorough(), &mut steps);
         c_programs(&mut steps);
@@ -70,12 +74,25 @@ fn spelling(steps: &mut Steps) {
 
 fn lints(steps: &mut Steps) {
     let strict = ["--all-targets", "--", "-D", "warnings"];
-    // The server is a feature that nothing else builds.
-    let all = ["clippy", "--workspace", "--keep-going", "--features", "halite-tools/serve"];
+    let all = ["clippy", "--workspace", "--keep-going", SERVER];
     steps.take("lints", || shell::run(cargo(&all).args(strict)));
     steps.take("lints without linked drivers", || {
-        shell::run(cargo(&["clippy", "--keep-going"]).args(WITHOUT_DRIVERS).args(strict))
+        shell::run(cargo(&["clippy", "--keep-going", SERVER]).args(WITHOUT_DRIVERS).args(strict))
     });
+}
+
+/// Documentation. What it needs of each crate was checked for the lints, and serves here if the same compiler is asked for it in the same
+/// words; otherwise cargo checks once more.
+fn documentation() -> Result<()> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--keep-going", SERVER]);
+    let root = output(&mut command("rustc", &["--print", "sysroot"]))?;
+    let driver = format!("{}/bin/clippy-driver{}", root.trim(), std::env::consts::EXE_SUFFIX);
+    if exists(&driver) {
+        // What `cargo clippy -- -D warnings` tells it.
+        doc.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        doc.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    }
+    shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Checks for systems that this machine need not be: nothing is linked, so no compiler for them is needed.

@@ -11,8 +11,9 @@ use clap::Args;
 
 use crate::{
     archive::{self, Entry},
-    dist,
+    dist::{self, Linking},
     kotlin::Kotlin,
+    linked,
     setup::{self, Icd},
     shell::{self, cargo, command, exists, output, repo, say},
 };
@@ -67,32 +68,44 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let to = repo(&options.to.to_string_lossy());
     let profile = if options.debug { "dev" } else { "release" };
-    let (jar, library) = build(&to, profile, &[])?;
+    let (jar, library) =
+        if options.check && options.debug { for_check(&to)? } else { build(&to, profile, &Linking::here())? };
     println!("{}\n{}", jar.display(), library.display());
     if options.check { check(&jar, &library) } else { Ok(()) }
 }
 
-/// Builds what is shipped, with these flags for Rust's compiler, into a folder, which it returns.
-pub fn for_packages(to: &Path, flags: &str) -> Result<PathBuf> {
+/// Builds what is shipped into a folder, which it returns.
+pub fn for_packages(to: &Path, linking: &Linking) -> Result<PathBuf> {
     if let Some(why) = missing() {
         anyhow::bail!("{why}; --without-java and --without-aar leave the packages out that need one");
     }
-    build(to, "dist", &[("RUSTFLAGS", flags)])?;
+    build(to, "dist", linking)?;
     Ok(to.to_owned())
 }
 
 /// Both halves, into a folder.
-fn build(to: &Path, profile: &str, environment: &[(&str, &str)]) -> Result<(PathBuf, PathBuf)> {
+fn build(to: &Path, profile: &str, linking: &Linking) -> Result<(PathBuf, PathBuf)> {
     fs::create_dir_all(to).with_context(|| format!("cannot make '{}'", to.display()))?;
     say("Java's half");
     let jar = jar(&to.join(JAR), dist::date()?)?;
     say("the native half");
     let library = to.join(library());
-    shell::run(native(profile, &[]).envs(environment.iter().copied()))?;
-    let folder = if profile == "dev" { "debug" } else { profile };
+    shell::run(native(profile, &linking.args()).envs(linking.environment()))?;
     let name = format!("{}{LIBRARY}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    fs::copy(repo("target").join(folder).join(&name), &library)
-        .with_context(|| format!("cannot copy {name}"))?;
+    fs::copy(linking.folder(profile).join(&name), &library).with_context(|| format!("cannot copy {name}"))?;
+    Ok((jar, library))
+}
+
+/// Both halves; the native one is linked from what tests are built from.
+fn for_check(to: &Path) -> Result<(PathBuf, PathBuf)> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make '{}'", to.display()))?;
+    say("Java's half");
+    let jar = jar(&to.join(JAR), dist::date()?)?;
+    say("the native half");
+    let linked = linked::link(LIBRARY, "cdylib", &[])?;
+    let name = format!("{}{}{}", std::env::consts::DLL_PREFIX, linked.name, std::env::consts::DLL_SUFFIX);
+    let library = to.join(library());
+    fs::copy(linked.folder.join(&name), &library).with_context(|| format!("cannot copy {name}"))?;
     Ok((jar, library))
 }
 

@@ -15,6 +15,7 @@ mod fuzz;
 mod header;
 mod java;
 mod kotlin;
+mod linked;
 mod mutate;
 mod platform;
 mod plugins;

@@ -13,8 +13,8 @@ use crate::{
     shell::{self, command, repo, say},
 };
 
-/// The builder of wheels, and a linker that links for older systems than this one.
-const TOOLS: [&str; 2] = ["maturin>=1.9,<2", "ziglang>=0.13"];
+/// The builder of wheels, a linker that links for older systems than this one, and what makes it take the flags of Rust's compiler.
+const TOOLS: [&str; 3] = ["maturin>=1.9,<2", "cargo-zigbuild>=0.20,<1", "ziglang>=0.13"];
 /// Runs the demo's network on a picture of a seven, with the package alone.
 const SMOKE: &str = r#"
 import sys
@@ -56,15 +56,12 @@ pub fn run(options: &Options) -> Result<()> {
     if options.smoke { smoke(&wheel) } else { Ok(()) }
 }
 
-/// Builds the wheel that is shipped, with these flags for Rust's compiler, into a folder.
-pub fn for_packages(out: &Path, flags: &str) -> Result<PathBuf> {
+/// Builds the wheel that is shipped, with these flags for Rust's compiler, into a folder; `native` is that of the options.
+pub fn for_packages(out: &Path, flags: &str, native: bool) -> Result<PathBuf> {
     say("the wheel");
     let glibc = "2.28".to_owned();
     let (profile, out) = ("dist".to_owned(), out.to_owned());
-    build(
-        &Options { target: None, glibc, native: false, profile, out, smoke: false },
-        &[("RUSTFLAGS", flags)],
-    )
+    build(&Options { target: None, glibc, native, profile, out, smoke: false }, &[("RUSTFLAGS", flags)])
 }
 
 /// A Python that has Zig, as the module `ziglang`.

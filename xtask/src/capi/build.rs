@@ -1,15 +1,24 @@
 //! Building the shared and the static library.
 
-use std::{fs, path::PathBuf, process::Stdio};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use anyhow::{Context, Result, bail};
 
 use super::layout::{System, soname};
-use crate::shell::{cargo, command, output, repo};
+use crate::{
+    linked,
+    shell::{cargo, command, output, repo},
+};
 
 /// The package, and what cargo calls its library.
 const PACKAGE: &str = "halite-c";
 const LIBRARY: &str = "halite_c";
+/// What is made of it.
+const KINDS: &str = "cdylib,staticlib";
 
 /// Libraries that were built.
 pub struct Built {
@@ -30,55 +39,79 @@ pub struct Built {
 
 /// Builds for this system or another one, with this environment for cargo.
 pub fn build(profile: &str, target: Option<&str>, environment: &[(&str, &str)]) -> Result<Built> {
-    let abi = abi()?;
     let triple = match target {
         Some(triple) => triple.to_owned(),
         None => host()?,
     };
-    let system = System::of(&triple);
     let folder = if profile == "dev" { "debug" } else { profile };
     let mut build = cargo(&["rustc", "--package", PACKAGE, "--lib", "--profile", profile]);
-    build.args(["--crate-type", "cdylib,staticlib"]).envs(environment.iter().copied());
+    build.args(["--crate-type", KINDS]).envs(environment.iter().copied());
     let mut place = repo("target");
     if let Some(triple) = target {
         build.args(["--target", triple]);
         place.push(triple);
     }
     place.push(folder);
-    build.args(["--", "--print", "native-static-libs", "-C", "strip=debuginfo"]);
-    match system {
-        System::Elf => {
-            build.arg(format!("-Clink-arg=-Wl,-soname,{}", soname(system, abi)));
-            // Its threads would go on in memory that is gone.
-            build.arg("-Clink-arg=-Wl,-z,nodelete");
-        }
-        System::Apple => {
-            build.arg(format!("-Clink-arg=-Wl,-install_name,@rpath/{}", soname(system, abi)));
-        }
-        System::Windows => {}
+    build.arg("--").args(flags(System::of(&triple), abi()?));
+    let out = build.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {build:?}"))?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() {
+        bail!("{build:?} failed: {}\n{said}", out.status);
     }
-    let system_libraries = told_libraries(&mut build)?;
-    let file = |name: &str| place.join(name);
-    let (shared, archive) = match system {
-        System::Elf => (file(&format!("lib{LIBRARY}.so")), file(&format!("lib{LIBRARY}.a"))),
-        System::Apple => (file(&format!("lib{LIBRARY}.dylib")), file(&format!("lib{LIBRARY}.a"))),
-        System::Windows => (file(&format!("{LIBRARY}.dll")), file(&format!("lib{LIBRARY}.a"))),
-    };
-    let import = (system == System::Windows).then(|| file(&format!("lib{LIBRARY}.dll.a")));
-    let pointer_bytes = pointer_bytes(&triple)?;
-    Ok(Built { shared, archive, import, version: version()?, abi, system_libraries, pointer_bytes, system })
+    built(&triple, &place, LIBRARY, &said)
 }
 
-/// Runs the build; returns the libraries of the system that the compiler tells.
-fn told_libraries(build: &mut std::process::Command) -> Result<String> {
-    let out = build.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {build:?}"))?;
-    let text = String::from_utf8_lossy(&out.stderr);
-    if !out.status.success() {
-        bail!("{build:?} failed: {}\n{text}", out.status);
-    }
-    let told = text.lines().find_map(|line| line.split_once("native-static-libs: ").map(|(_, list)| list));
+/// The libraries for this system, linked from what tests are built from.
+pub fn for_check() -> Result<Built> {
+    let triple = host()?;
+    let linked = linked::link(LIBRARY, KINDS, &flags(System::of(&triple), abi()?))?;
+    built(&triple, &linked.folder, &linked.name, &linked.said)
+}
+
+/// Flags for Rust's compiler.
+fn flags(system: System, abi: (u32, u32)) -> Vec<String> {
+    let mut flags = vec!["--print", "native-static-libs", "-C", "strip=debuginfo"];
+    let name = match system {
+        System::Elf => {
+            // Its threads would go on in memory that is gone.
+            flags.push("-Clink-arg=-Wl,-z,nodelete");
+            Some(format!("-Clink-arg=-Wl,-soname,{}", soname(system, abi)))
+        }
+        System::Apple => Some(format!("-Clink-arg=-Wl,-install_name,@rpath/{}", soname(system, abi))),
+        System::Windows => None,
+    };
+    flags.into_iter().map(str::to_owned).chain(name).collect()
+}
+
+/// The libraries of a name in a folder, and what the compiler said of them.
+fn built(triple: &str, place: &Path, name: &str, said: &str) -> Result<Built> {
+    let system = System::of(triple);
+    let file = |name: String| place.join(name);
+    let archive = file(format!("lib{name}.a"));
+    let shared = match system {
+        System::Elf => file(format!("lib{name}.so")),
+        System::Apple => file(format!("lib{name}.dylib")),
+        System::Windows => file(format!("{name}.dll")),
+    };
+    let import = (system == System::Windows).then(|| file(format!("lib{name}.dll.a")));
+    let (system_libraries, pointer_bytes) = (told_libraries(said)?, pointer_bytes(triple)?);
+    Ok(Built {
+        shared,
+        archive,
+        import,
+        version: version()?,
+        abi: abi()?,
+        system_libraries,
+        pointer_bytes,
+        system,
+    })
+}
+
+/// The libraries of the system that the compiler tells.
+fn told_libraries(said: &str) -> Result<String> {
+    let told = said.lines().find_map(|line| line.split_once("native-static-libs: ").map(|(_, list)| list));
     let told =
-        told.with_context(|| format!("the compiler did not tell the static library's needs:\n{text}"))?;
+        told.with_context(|| format!("the compiler did not tell the static library's needs:\n{said}"))?;
     let mut once: Vec<&str> = Vec::new();
     for word in told.split_whitespace() {
         if !once.contains(&word) {

@@ -11,7 +11,10 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::shell::{repo, say};
+use crate::{
+    dist::Linking,
+    shell::{repo, say},
+};
 use build::Built;
 use layout::Layout;
 
@@ -57,8 +60,11 @@ pub fn run(options: &Options) -> Result<()> {
     let place = if options.check { "target/xtask/capi/prefix" } else { "target/dist-c" };
     let prefix = options.to.clone().unwrap_or_else(|| repo(place));
     say("libhalite");
-    let profile = if options.debug || options.check { "dev" } else { "dist" };
-    let built = build::build(profile, options.target.as_deref(), &[])?;
+    let built = if options.check {
+        build::for_check()?
+    } else {
+        build::build(if options.debug { "dev" } else { "dist" }, options.target.as_deref(), &[])?
+    };
     let layout = Layout::of(&built.system, built.abi);
     install(&built, &layout, &prefix)?;
     println!("libhalite {} in '{}'", built.version, prefix.display());
@@ -68,10 +74,10 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds what is shipped, with these flags for Rust's compiler, and installs it into a prefix, which it returns.
-pub fn for_packages(prefix: &std::path::Path, flags: &str) -> Result<PathBuf> {
+/// Builds what is shipped and installs it into a prefix, which it returns.
+pub fn for_packages(prefix: &std::path::Path, linking: &Linking) -> Result<PathBuf> {
     say("libhalite");
-    let built = build::build("dist", None, &[("RUSTFLAGS", flags)])?;
+    let built = build::build("dist", linking.target.as_deref(), &linking.environment())?;
     install(&built, &Layout::of(&built.system, built.abi), prefix)?;
     Ok(prefix.to_owned())
 }

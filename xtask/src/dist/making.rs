@@ -7,7 +7,11 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Options, Parts, packages, smoke};
+use super::{
+    Options, Parts,
+    glibc::{self, Linking},
+    packages, smoke,
+};
 use crate::{
     android, capi, java,
     shell::{self, cargo, command, exists, output, repo, say},
@@ -41,38 +45,58 @@ pub fn make(options: &Options) -> Result<()> {
 /// Builds what was not given.
 fn gather(options: &Options) -> Result<Parts> {
     let flags = remapped();
+    let linking =
+        if options.native { Linking::native(flags.clone()) } else { Linking::oldest(flags.clone())? };
+    let given = |path: &PathBuf| std::path::absolute(path);
     let program = match &options.program {
-        Some(program) => std::path::absolute(program)?,
-        None => {
-            say("the program");
-            let mut build =
-                cargo(&["build", "--profile", "dist", "--package", tools::PACKAGE, "--bin", tools::PROGRAM]);
-            shell::run(build.env("RUSTFLAGS", &flags))?;
-            repo("target/dist").join(tools::PROGRAM)
-        }
+        Some(program) => given(program)?,
+        None => program(&linking)?,
     };
     let c = match &options.c {
-        Some(prefix) => std::path::absolute(prefix)?,
-        None => capi::for_packages(&repo("target/xtask/packages-c"), &flags)?,
+        Some(prefix) => given(prefix)?,
+        None => capi::for_packages(&repo("target/xtask/packages-c"), &linking)?,
     };
     let wheel = match &options.wheel {
         None if options.without_wheel => None,
-        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"), &flags)?),
-        given => given.as_ref().map(std::path::absolute).transpose()?,
+        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"), &flags, options.native)?),
+        wheel => wheel.as_ref().map(given).transpose()?,
     };
     let java = match &options.java {
         None if options.without_java => None,
-        None => Some(java::for_packages(&repo("target/xtask/packages-java"), &flags)?),
-        given => given.as_ref().map(std::path::absolute).transpose()?,
+        None => Some(java::for_packages(&repo("target/xtask/packages-java"), &linking)?),
+        java => java.as_ref().map(given).transpose()?,
     };
     let aar = match &options.aar {
         None if options.without_aar => None,
         None => Some(android::for_packages(&repo("target/xtask/packages-android"), &flags)?),
-        given => given.as_ref().map(std::path::absolute).transpose()?,
+        aar => aar.as_ref().map(given).transpose()?,
     };
     let library = packages::library(&c)?;
     let abi = library.rsplit_once(".so.").context("the library's name has no version")?.1.to_owned();
-    Ok(Parts { program, c, wheel, java, aar, version: version()?, abi, date: date()? })
+    let parts = Parts { program, c, wheel, java, aar, version: version()?, abi, date: date()? };
+    if !options.native {
+        hold(&parts, &library)?;
+    }
+    Ok(parts)
+}
+
+/// Builds the program.
+fn program(linking: &Linking) -> Result<PathBuf> {
+    say("the program");
+    let mut build =
+        cargo(&["build", "--profile", "dist", "--package", tools::PACKAGE, "--bin", tools::PROGRAM]);
+    shell::run(build.args(linking.args()).envs(linking.environment()))?;
+    Ok(linking.folder("dist").join(tools::PROGRAM))
+}
+
+/// Everything that is loaded runs with the oldest glibc, also what was built before.
+fn hold(parts: &Parts, library: &str) -> Result<()> {
+    glibc::hold(&parts.program)?;
+    glibc::hold(&parts.c.join("lib").join(library))?;
+    if let Some(java) = &parts.java {
+        glibc::hold(&java.join(java::library()))?;
+    }
+    parts.wheel.as_ref().map_or(Ok(()), |wheel| glibc::hold(&glibc::in_wheel(wheel)?))
 }
 
 /// Flags that keep the names of this machine's folders out of what is built.

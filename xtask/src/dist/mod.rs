@@ -3,6 +3,7 @@
 //! sources give the same bytes. With `--check` each package is installed into a root of its own and runs the demo there.
 
 mod bill;
+mod glibc;
 mod making;
 mod packages;
 mod smoke;
@@ -14,6 +15,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{plugins, shell::repo};
+pub use glibc::Linking;
 pub use making::{date, version};
 
 /// What to package, and where to.
@@ -47,11 +49,14 @@ pub struct Options {
     /// No AAR
     #[arg(long, conflicts_with = "aar")]
     without_aar: bool,
+    /// Link with this machine's own linker, and let its glibc decide how old a system may be
+    #[arg(long)]
+    native: bool,
     /// Make everything twice and compare; install each package into a root of its own, without compilers, and run the demo there
     #[arg(long)]
     check: bool,
     /// No packages: tools without linked drivers, and the plug-ins, laid out as they are installed
-    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "java", "without_java", "aar", "without_aar", "check"])]
+    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "java", "without_java", "aar", "without_aar", "native", "check"])]
     plugins: bool,
     /// With --plugins: not optimized, for tests of the layout
     #[arg(long, requires = "plugins")]

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{Parts, bill, tree::Tree};
+use super::{Parts, bill, glibc, tree::Tree};
 use crate::{
     java,
     shell::{self, command, output, repo},
@@ -127,7 +127,7 @@ fn debian(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
 
     let tool = Debian {
         name: "halite".to_owned(),
-        depends: glibc(&parts.program)?,
+        depends: glibc::depends(&parts.program)?,
         recommends: drivers,
         section: "science",
         title: "machine-learning models on any Vulkan device",
@@ -140,7 +140,7 @@ fn debian(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
 
     let library = Debian {
         name: runtime.clone(),
-        depends: glibc(&c(&format!("lib/{shared}")))?,
+        depends: glibc::depends(&c(&format!("lib/{shared}")))?,
         recommends: drivers,
         section: "libs",
         title: "machine-learning models on any Vulkan device: library",
@@ -210,30 +210,6 @@ impl Debian {
     }
 }
 
-/// What a program or library needs of Debian: the newest version of the C library whose symbols it uses.
-fn glibc(file: &Path) -> Result<String> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-    let newest = newest_glibc(&bytes).with_context(|| format!("'{}' uses no glibc", file.display()))?;
-    Ok(format!("libc6 (>= {}.{}), libgcc-s1", newest.0, newest.1))
-}
-
-/// The newest `GLIBC_x.y` in a file.
-fn newest_glibc(bytes: &[u8]) -> Option<(u32, u32)> {
-    const PREFIX: &[u8] = b"GLIBC_";
-    let version = |rest: &[u8]| {
-        let text: String = rest
-            .iter()
-            .take(8)
-            .map(|b| char::from(*b))
-            .take_while(|c| c.is_ascii_digit() || *c == '.')
-            .collect();
-        let (major, minor) = text.split_once('.')?;
-        Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
-    };
-    let found = bytes.windows(PREFIX.len()).enumerate().filter(|(_, window)| *window == PREFIX);
-    found.filter_map(|(at, _)| version(&bytes[at + PREFIX.len()..])).max()
-}
-
 /// `SHA256SUMS`, as `sha256sum --check` reads it.
 fn checksums(to: &Path, made: &[PathBuf]) -> Result<PathBuf> {
     let mut names: Vec<String> =
@@ -244,16 +220,4 @@ fn checksums(to: &Path, made: &[PathBuf]) -> Result<PathBuf> {
     let path = to.join("SHA256SUMS");
     fs::write(&path, text)?;
     Ok(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_version_of_glibc_counts() {
-        assert_eq!(newest_glibc(b"..GLIBC_2.9\0GLIBC_2.28\0GLIBC_2.2.5\0GLIBC_PRIVATE\0"), Some((2, 28)));
-        assert_eq!(newest_glibc(b"GLIBCXX_3.4"), None);
-        assert_eq!(newest_glibc(b"GLIBC_"), None);
-    }
 }

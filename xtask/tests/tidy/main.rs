@@ -11,6 +11,7 @@ mod digest;
 mod lengths;
 mod limits;
 mod programs;
+mod published;
 mod sources;
 mod text;
 

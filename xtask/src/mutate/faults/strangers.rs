@@ -123,10 +123,10 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "local.container_ignored",
         what: "only the limit of the innermost control group counts",
-        file: "drivers/local/src/memory.rs",
+        file: "hal/src/host_memory.rs",
         from: "let Some(above) = path.rfind('/') else { break };",
         to: "let Some(above) = path.rfind('/').filter(|_| least.is_none()) else { break };",
-        checks: &[unit("halite-local", "memory")],
+        checks: &[unit("halite-hal", "host_memory")],
     },
     Fault {
         name: "local.middle_of_a_function",

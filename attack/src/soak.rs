@@ -132,6 +132,26 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     Ok(true)
 }
 
+/// Waits until what nobody waits for any more has ended, as pipelines that a device still builds for sessions that are gone: until no
+/// less is given out than before, for a while.
+fn settle(device: &Device) {
+    const STEP: Duration = Duration::from_millis(500);
+    const STEPS: usize = 60;
+    const SAME: usize = 4;
+    let Some(mut least) = heap::live() else { return };
+    let mut same = 0;
+    for _ in 0..STEPS {
+        crate::pause(STEP);
+        device.trim();
+        let now = heap::live().unwrap_or(least);
+        same = if now < least - least / 64 { 0 } else { same + 1 };
+        least = least.min(now);
+        if same == SAME {
+            return;
+        }
+    }
+}
+
 fn judge(what: &str, levels: &[Level], bound: Bound) -> Result<()> {
     let growth = Growth::of(levels, bound).with_context(|| {
         format!("{} looks at memory ({what}) are too few: let it run for longer", levels.len())
@@ -172,6 +192,7 @@ impl Soak {
         let device = self.device()?;
         let kept = device.memory().reserved;
         device.trim();
+        settle(&device);
         let used = device.memory().used;
         if self.reopen.is_some() {
             *self.device.write().unwrap_or_else(PoisonError::into_inner) = None;

@@ -13,8 +13,8 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use halite::{
-    Cache, DeviceKind, Dimension, RunOptions, Session, Source, Stage, ValueType,
-    compile::{Compiler, Model, OpenOptions},
+    Cache, DeviceKind, Dimension, Generator, GeneratorOptions, RunOptions, Session, Source, Stage, ValueType,
+    compile::{Compiler, Model, OpenOptions, Sizes},
     host::npy,
 };
 use halite_formats::params;
@@ -28,6 +28,8 @@ use crate::{
 
 /// How long a function may run once its program was loaded: a loop without an end is no fault of the reader.
 pub const RUN: Duration = Duration::from_millis(500);
+/// Tokens that a language model has room for.
+const CONTEXT: usize = 64;
 /// The device of modules where none is given.
 const PROCESSOR: &str = "local-sync";
 
@@ -100,6 +102,7 @@ fn file(line: &str, sound: &Sound) -> Result<(String, Reader, Vec<u8>)> {
         "onnx" | "pte" | "vgf" | "tosa" => Reader::Model,
         "vmfb" => Reader::Module,
         "npy" | "npz" => Reader::Array,
+        "png" | "jpg" => Reader::Picture,
         "irpa" | "gguf" | "safetensors" => Reader::Archive,
         "json" | "model" | "tiktoken" => Reader::Tokenizer,
         "jinja" => Reader::Template,
@@ -140,6 +143,10 @@ fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>, own: &D
                 "an entry is not found"
             );
             Ok(())
+        }
+        (Reader::Picture, _) => {
+            let unpacked = halite_tools::picture::unpacked(Cursor::new(bytes), bytes.len() as u64);
+            unpacked.map(drop).map_err(|problem| anyhow::anyhow!("{problem}"))
         }
         (Reader::Tokenizer, _) => take_apart(bytes),
         (Reader::Template, _) => converse(bytes),
@@ -190,7 +197,14 @@ fn compile(name: &str, bytes: &Bytes) -> Result<()> {
     let source = Source::bytes(bytes.clone()).named(name);
     let model = Model::open_with(source, &OpenOptions::new())?;
     model.functions()?;
-    Compiler::new().compile(&model)?;
+    // Language models leave these open: a call of few tokens.
+    let sizes = match name.ends_with("gguf") {
+        true => [("context", CONTEXT), ("rows", 1), ("tokens", 4)]
+            .into_iter()
+            .fold(Sizes::new(), |sizes, (name, size)| sizes.dimension(name, [size])),
+        false => Sizes::new(),
+    };
+    Compiler::new().sizes(sizes).compile(&model)?;
     Ok(())
 }
 
@@ -239,16 +253,46 @@ fn run(name: &str, bytes: &Bytes, device: &str, own: &Device) -> Result<()> {
     let (before, driver) = (device_time(), Arc::new(DriverTime::default()));
     let told = Arc::clone(&driver);
     let builder = Session::builder().untrusted().cache(Cache::off()).device(device).model(source);
-    let session = builder.progress(move |progress| told.stage(Some(progress.stage), host_time)).build();
+    let builder = builder.progress(move |progress| told.stage(Some(progress.stage), host_time));
+    let built = match name.ends_with("gguf") {
+        true => builder.generator(GeneratorOptions::new().context(CONTEXT)).map(Program::Text),
+        false => builder.build().map(Program::Plain),
+    };
     own.time.set(device_time().saturating_sub(before) + driver.end(host_time));
-    let session = session?;
+    let program = built?;
     let built = processor_time(None);
-    let ended = functions(&session);
-    let of_processors = session.devices().iter().filter(|device| device.info().kind() == DeviceKind::Cpu);
-    own.memory.set(DRIVER_MEMORY + of_processors.map(|device| device.memory().reserved).sum::<u64>());
-    drop(session);
+    let ended = program.call();
+    own.memory.set(DRIVER_MEMORY + program.reserved());
+    drop(program);
     own.time.set(own.time.get() + processor_time(None).saturating_sub(built));
     ended
+}
+
+/// What was made of a file.
+enum Program {
+    Plain(Session),
+    Text(Generator),
+}
+
+impl Program {
+    fn call(&self) -> Result<()> {
+        match self {
+            Program::Plain(session) => functions(session),
+            Program::Text(generator) => {
+                let mut sequence = generator.sequence()?;
+                sequence.prompt(&[0, 1], &RunOptions::new().timeout(RUN))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Memory of devices on the processor.
+    fn reserved(&self) -> u64 {
+        // A generator's is some KiB: of few tokens, and weights that lie in the file.
+        let Program::Plain(session) = self else { return 0 };
+        let of_processors = session.devices().iter().filter(|device| device.info().kind() == DeviceKind::Cpu);
+        of_processors.map(|device| device.memory().reserved).sum()
+    }
 }
 
 fn functions(session: &Session) -> Result<()> {

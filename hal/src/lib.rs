@@ -25,6 +25,7 @@ mod driver;
 mod executable;
 mod file;
 mod footprint;
+pub mod host_memory;
 mod pattern;
 pub mod profile;
 mod registry;

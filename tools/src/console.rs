@@ -1,6 +1,12 @@
 //! How a tool begins and ends: its name, arguments, log, failures, exit codes.
 
-use std::{ffi::OsString, fmt, io, process::ExitCode, sync::OnceLock};
+use std::{
+    ffi::OsString,
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+    sync::OnceLock,
+};
 
 use clap::{ArgAction, Args, Parser, error::ErrorKind};
 use serde_json::json;
@@ -29,18 +35,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failed file operation, with the file's name.
     pub fn file(doing: &str, path: &std::path::Path, error: &io::Error) -> Self {
-        let code = match error.kind() {
-            io::ErrorKind::NotFound => Code::NotFound,
-            io::ErrorKind::PermissionDenied => Code::PermissionDenied,
-            io::ErrorKind::AlreadyExists => Code::AlreadyExists,
-            // The disk is full, or what may be had of it.
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge
-            | io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
-            _ => Code::Unknown,
-        };
-        Failure::Status(Status::new(code, format!("{doing} '{}': {error}", path.display())))
+        Failure::Status(Status::new(code_of(error), format!("{doing} '{}': {error}", path.display())))
     }
 
     /// Something that cannot be as it is given.
@@ -76,6 +71,21 @@ impl Failure {
     }
 }
 
+/// What a failed file operation is called.
+fn code_of(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::NotFound => Code::NotFound,
+        io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+        io::ErrorKind::AlreadyExists => Code::AlreadyExists,
+        // The disk is full, or what may be had of it.
+        io::ErrorKind::StorageFull
+        | io::ErrorKind::QuotaExceeded
+        | io::ErrorKind::FileTooLarge
+        | io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
+        _ => Code::Unknown,
+    }
+}
+
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         Failure::Status(status)
@@ -94,7 +104,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe || is_closed_pipe_of_windows(&error) {
             return Failure::Reported;
         }
-        Failure::Status(Status::new(Code::Unknown, format!("writing the output: {error}")))
+        Failure::Status(Status::new(code_of(&error), format!("writing the output: {error}")))
     }
 }
 
@@ -239,8 +249,10 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
     logger::set_verbosity(flags.verbosity());
     prepared.warnings.iter().for_each(|warning| log::warn!("{warning}"));
     if let Some(shell) = flags.common().completions {
-        completions(name, command, shell);
-        return ExitCode::SUCCESS;
+        return match completions(name, command, shell) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(name, &failure, false),
+        };
     }
     let json = flags.json();
     let result = flags.run();
@@ -260,7 +272,8 @@ fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {
     };
     match failure {
         Failure::Reported => {}
-        _ if json => println!("{}", failure.to_json()),
+        // On standard error where standard output takes nothing.
+        _ if json && writeln!(io::stdout(), "{}", failure.to_json()).is_ok() => {}
         Failure::Status(_) => eprintln!("{name}: error: {}", visible(&failure.to_string())),
         Failure::Usage(_) => {
             eprintln!("{name}: error: {}\nTry '{name} --help'.", visible(&failure.to_string()));
@@ -329,10 +342,19 @@ fn spelled(command: clap::Command, name: &'static str) -> clap::Command {
 }
 
 /// Writes the completion script: of the tool that has a name of its own, else of the whole program.
-fn completions(name: &str, own: clap::Command, shell: clap_complete::Shell) {
+fn completions(name: &str, own: clap::Command, shell: clap_complete::Shell) -> Result<()> {
     let (mut command, program) =
         if name.starts_with(cli::PROGRAM) { (cli::command(), cli::PROGRAM) } else { (own, name) };
-    clap_complete::generate(shell, &mut command, program, &mut io::stdout());
+    script(shell, &mut command, program)
+}
+
+/// Writes a completion script to standard output.
+pub(crate) fn script(shell: clap_complete::Shell, command: &mut clap::Command, program: &str) -> Result<()> {
+    // In memory first: whoever makes it does not care for a full disk.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, program, &mut script);
+    let mut out = io::stdout().lock();
+    Ok(out.write_all(&script).and_then(|()| out.flush())?)
 }
 
 #[cfg(test)]

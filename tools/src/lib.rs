@@ -44,3 +44,4 @@ pub mod trial;
 pub mod units;
 mod values;
 mod visible;
+mod whole;

@@ -1,11 +1,17 @@
 //! State on the command line: naming it, beginning a call with a saved one, and saving what a call leaves.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use halite::{Function, FunctionInfo, Inputs, Outputs, RunOptions, State};
 
-use crate::console::{Failure, Result};
+use crate::{
+    console::{Failure, Result},
+    whole,
+};
 
 /// What looks for pairs by itself.
 const AUTO: &str = "auto";
@@ -38,7 +44,8 @@ impl StateFlags {
         let outputs = state.run_with(inputs, options)?;
         if let Some(path) = &self.save {
             let bytes = state.save()?;
-            std::fs::write(path, bytes).map_err(|e| Failure::file("cannot write", path, &e))?;
+            // The state before is as good as the next one, and better than half of it.
+            whole::write(path, |out| out.write_all(&bytes))?;
         }
         Ok(outputs)
     }

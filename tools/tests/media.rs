@@ -205,3 +205,66 @@ fn the_cache_is_listed_and_cleared() {
     let ran = digits(dir.path(), &[&seven, "--compile-cache=home"]);
     assert!(ran.code == 1 && ran.stderr.contains("home"), "{}", ran.stderr);
 }
+
+/// A pipe that nobody writes into is waited for until the time is over, whatever it was to be.
+#[test]
+#[cfg(unix)]
+fn pipes_with_texts_are_waited_for_until_the_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: no mkfifo");
+        return;
+    }
+    let pipe = pipe.to_str().unwrap();
+    let [digits, decoder, encoder] = [
+        "demo/digits/digits.onnx",
+        "compiler/tests/data/gguf/llama.gguf",
+        "compiler/tests/data/gguf/bert.gguf",
+    ]
+    .map(repo);
+    let (labels, prompt) = (format!("--labels={pipe}"), format!("--prompt-file={pipe}"));
+    let file = format!("--file={pipe}");
+    let lines: [&[&str]; 4] = [
+        &["run", &digits, &labels],
+        &["generate", &decoder, &prompt],
+        &["embed", &encoder, &file],
+        &["perplexity", &decoder, pipe],
+    ];
+    let all = lines.map(|args| {
+        let mut program = command("halite");
+        program.args(args).args(["--timeout=1", "--device=local-sync"]);
+        (args[0], program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    });
+    for (tool, mut child) in all {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        while child.try_wait().unwrap().is_none() {
+            if std::time::Instant::now() > end {
+                child.kill().unwrap();
+            }
+            std::thread::yield_now();
+        }
+        let ran = finish(child.wait_with_output().unwrap());
+        assert!(ran.code == 1 && ran.stderr.contains("DEADLINE_EXCEEDED"), "{tool}: {}", ran.stderr);
+    }
+}
+
+/// As of a program whose results are sent to a file on a full disk.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_behind_standard_output_is_told() {
+    let model = repo("demo/digits/digits.onnx");
+    let lines: [&[&str]; 4] = [
+        &["devices", "--json"],
+        &["completions", "bash"],
+        &["dump", &model],
+        &["devices", "--completions=bash"],
+    ];
+    for args in lines {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let ran = finish(command("halite").args(args).stdout(full).output().unwrap());
+        assert!(ran.code == 1 && ran.stderr.contains("RESOURCE_EXHAUSTED"), "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{args:?}: {}", ran.stderr);
+    }
+}

@@ -103,10 +103,10 @@ pub fn words(noise: &mut Noise, sound: &[u8]) -> Vec<u8> {
 }
 
 /// How SPIR-V begins, in the bytes of a file.
-const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+pub(super) const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
 /// Where instructions are: each says its words in the upper half of its first.
-fn instructions(file: &[u8], module: usize) -> Vec<std::ops::Range<usize>> {
+pub(super) fn instructions(file: &[u8], module: usize) -> Vec<std::ops::Range<usize>> {
     let (mut all, mut at) = (Vec::new(), module + 20);
     while at + 4 <= file.len() {
         let end = at + 4 * (word(file, at) >> 16) as usize;
@@ -185,12 +185,12 @@ fn lead(file: &mut [u8], place: usize, target: usize) {
     put(file, place, (target as u32).wrapping_sub(place as u32));
 }
 
-fn word(file: &[u8], at: usize) -> u32 {
+pub(super) fn word(file: &[u8], at: usize) -> u32 {
     let bytes = file.get(at..).and_then(|rest| rest.first_chunk::<4>());
     bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-fn put(file: &mut [u8], at: usize, value: u32) {
+pub(super) fn put(file: &mut [u8], at: usize, value: u32) {
     if let Some(bytes) = file.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
         *bytes = value.to_le_bytes();
     }

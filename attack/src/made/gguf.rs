@@ -104,9 +104,11 @@ pub fn headers(noise: &mut Noise) -> Vec<u8> {
 /// A decoder whose metadata promise more than its weights hold, over few weights that many tensors share.
 pub fn decoders(noise: &mut Noise) -> Vec<u8> {
     let family = *noise.pick(&["llama", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"]);
-    let mut file = File { data: 1 << noise.between(8, 18), ..File::default() };
-    file.key("general.architecture", TEXT, &text(family));
     let width = 32 << noise.below(4);
+    // Mostly enough for the largest of its tensors, which all lie in the same place.
+    let data = if noise.once_in(8) { noise.size(1 << 18) } else { 4 * 2 * width * width.max(64) };
+    let mut file = File { data: data as usize, ..File::default() };
+    file.key("general.architecture", TEXT, &text(family));
     let layers = match noise.once_in(3) {
         true => noise.size(1 << 32),
         false => noise.size(600),
@@ -141,7 +143,7 @@ pub fn decoders(noise: &mut Noise) -> Vec<u8> {
             ("ffn_up", vec![width, 2 * width]),
             ("ffn_down", vec![2 * width, width]),
         ] {
-            let element = if dims.len() == 1 || noise.once_in(2) { 0 } else { *noise.pick(&ELEMENTS) };
+            let element = if dims.len() == 1 || !noise.once_in(200) { 0 } else { *noise.pick(&ELEMENTS) };
             file.tensor(&format!("blk.{layer}.{name}.weight"), &dims, element, 0);
         }
     }
@@ -170,4 +172,101 @@ fn tokens(noise: &mut Noise, file: &mut File, count: u64) {
         _ => "{{ messages }}".to_owned(),
     };
     file.key("tokenizer.chat_template", TEXT, &text(&template));
+}
+
+/// Where numbers of a sound file stand: the values of its keys with their types, and the dimensions of its tensors.
+#[derive(Default)]
+struct Numbers {
+    values: Vec<(usize, u32)>,
+    dims: Vec<usize>,
+}
+
+/// Reads forward in a file.
+struct Walk<'a>(&'a [u8], usize);
+
+impl Walk<'_> {
+    fn take(&mut self, count: usize) -> Option<usize> {
+        let (at, end) = (self.1, self.1.checked_add(count).filter(|end| *end <= self.0.len())?);
+        self.1 = end;
+        Some(at)
+    }
+
+    fn four(&mut self) -> Option<u32> {
+        let at = self.take(4)?;
+        self.0[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn eight(&mut self) -> Option<u64> {
+        let at = self.take(8)?;
+        self.0[at..].first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn text(&mut self) -> Option<()> {
+        let length = self.eight()?;
+        self.take(usize::try_from(length).ok()?).map(drop)
+    }
+
+    /// Passes over a value, and notes where it is if it has a fixed size.
+    fn value(&mut self, kind: u32, found: &mut Numbers) -> Option<()> {
+        match kind {
+            TEXT => self.text(),
+            LIST => {
+                let (kind, count) = (self.four()?, self.eight()?);
+                // The first of a list that says something for each layer.
+                (0..count).try_for_each(|at| match at {
+                    0 => self.value(kind, found),
+                    _ => self.value(kind, &mut Numbers::default()),
+                })
+            }
+            _ => {
+                let bytes = FIXED.iter().find(|(own, _)| *own == kind)?.1;
+                found.values.push((self.take(bytes)?, kind));
+                Some(())
+            }
+        }
+    }
+
+    fn file(&mut self, found: &mut Numbers) -> Option<()> {
+        self.take(8)?;
+        let (tensors, keys) = (self.eight()?, self.eight()?);
+        for _ in 0..keys {
+            self.text()?;
+            let kind = self.four()?;
+            self.value(kind, found)?;
+        }
+        for _ in 0..tensors {
+            self.text()?;
+            let count = self.four()?;
+            for _ in 0..count {
+                found.dims.push(self.take(8)?);
+            }
+            self.take(12)?;
+        }
+        Some(())
+    }
+}
+
+/// A sound language model in which one or a few numbers of the metadata are others, often far from what they could be.
+pub fn far(noise: &mut Noise, sound: &[u8]) -> Vec<u8> {
+    const FLOATS: [f32; 10] = [0.0, -1.0, 1.0, 1e-30, 1e-5, 8.0, 1e6, f32::MAX, f32::NAN, f32::NEG_INFINITY];
+    let mut found = Numbers::default();
+    // Of what is damaged as it is, all that was found so far.
+    _ = Walk(sound, 0).file(&mut found);
+    let mut file = sound.to_vec();
+    for _ in 0..noise.between(1, 3) {
+        if !found.dims.is_empty() && noise.once_in(12) {
+            let at = *noise.pick(&found.dims);
+            file[at..at + 8].copy_from_slice(&noise.size(1 << 40).to_le_bytes());
+        } else if !found.values.is_empty() {
+            let (at, kind) = *noise.pick(&found.values);
+            let bytes = FIXED.iter().find(|(own, _)| *own == kind).map_or(0, |(_, bytes)| *bytes);
+            let number = if noise.once_in(3) { noise.size(u64::MAX) } else { noise.size(1 << 12) };
+            let new = match kind {
+                FLOAT32 => noise.pick(&FLOATS).to_le_bytes().to_vec(),
+                _ => number.to_le_bytes()[..bytes].to_vec(),
+            };
+            file[at..at + bytes].copy_from_slice(&new);
+        }
+    }
+    file
 }

@@ -4,8 +4,13 @@ mod archives;
 mod damaged;
 mod flat;
 mod gguf;
+mod masks;
 mod models;
+mod nested;
+mod operators;
+mod pictures;
 mod proto;
+mod spirv;
 mod templates;
 mod tokenizers;
 
@@ -26,6 +31,8 @@ pub enum Reader {
     Archive,
     /// Read as the array, or arrays, of an input.
     Array,
+    /// Read as a picture.
+    Picture,
     /// Read as a tokenizer, which then takes texts apart.
     Tokenizer,
     /// Read as a chat template, which then makes a prompt.
@@ -80,11 +87,18 @@ pub const KINDS: &[Kind] = &[
     new("onnx-shapes", "onnx", Reader::Model, models::shapes),
     new("onnx-steps", "onnx", Reader::Model, models::steps),
     new("onnx-views", "onnx", Reader::Model, models::views),
+    new("onnx-regions", "onnx", Reader::Model, nested::regions),
+    new("onnx-deep", "onnx", Reader::Model, nested::deep),
+    new("onnx-masks", "onnx", Reader::Model, masks::attention),
+    new("onnx-far", "onnx", Reader::Model, operators::far),
     of("onnx-bytes", "onnx", Reader::Model, damaged::bytes),
     of("pte-bytes", "pte", Reader::Model, damaged::bytes),
     of("pte-tables", "pte", Reader::Model, damaged::tables),
     of("vgf-bytes", "vgf", Reader::Model, damaged::bytes),
     of("vgf-words", "vgf", Reader::Model, damaged::words),
+    of("vgf-grown", "vgf", Reader::Model, spirv::grown),
+    of("vmfb-grown", "vmfb", Reader::Module, spirv::grown),
+    of("vmfb-operands", "vmfb", Reader::Module, spirv::operands),
     of("tosa-bytes", "tosa", Reader::Model, damaged::bytes),
     of("tosa-tables", "tosa", Reader::Model, damaged::tables),
     of("vgf-tables", "vgf", Reader::Model, damaged::tables),
@@ -96,13 +110,17 @@ pub const KINDS: &[Kind] = &[
     new("gguf-headers", "gguf", Reader::Archive, gguf::headers),
     of("gguf-model-bytes", "gguf", Reader::Model, damaged::bytes),
     new("gguf-decoders", "gguf", Reader::Model, gguf::decoders),
+    of("gguf-far", "gguf", Reader::Model, gguf::far),
     of("safetensors-bytes", "safetensors", Reader::Archive, damaged::bytes),
     new("safetensors-headers", "safetensors", Reader::Archive, archives::safetensors),
     of("npy-bytes", "npy", Reader::Array, damaged::bytes),
     new("npy-headers", "npy", Reader::Array, archives::npy),
     new("npz-zeros", "npz", Reader::Array, archives::npz),
     new("npz-members", "npz", Reader::Array, archives::members),
+    new("png-claims", "png", Reader::Picture, pictures::png),
+    new("jpg-claims", "jpg", Reader::Picture, pictures::jpeg),
     of("tokenizer-bytes", "json", Reader::Tokenizer, damaged::bytes),
+    new("tokenizer-patterns", "json", Reader::Tokenizer, tokenizers::patterns),
     new("tokenizer-steps", "json", Reader::Tokenizer, tokenizers::json),
     of("sentencepiece-bytes", "model", Reader::Tokenizer, damaged::bytes),
     new("sentencepiece-pieces", "model", Reader::Tokenizer, tokenizers::pieces),

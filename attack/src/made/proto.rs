@@ -24,6 +24,12 @@ impl Message {
         self
     }
 
+    fn four(mut self, field: u64, value: f32) -> Self {
+        number(&mut self.0, field << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
     fn bytes(mut self, field: u64, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         number(&mut self.0, field << 3 | 2);
@@ -71,6 +77,22 @@ pub fn ints(name: &str, values: &[i64]) -> Message {
     values.iter().fold(message, |message, value| message.varint(8, *value)).varint(20, 7)
 }
 
+/// An attribute that is a float.
+pub fn float(name: &str, value: f32) -> Message {
+    Message::default().bytes(1, name).four(2, value).varint(20, 1)
+}
+
+/// An attribute that is a list of floats.
+pub fn floats(name: &str, values: &[f32]) -> Message {
+    let message = Message::default().bytes(1, name);
+    values.iter().fold(message, |message, value| message.four(7, *value)).varint(20, 6)
+}
+
+/// An attribute that is a text.
+pub fn text(name: &str, value: &str) -> Message {
+    Message::default().bytes(1, name).bytes(4, value).varint(20, 3)
+}
+
 /// An attribute that is a graph.
 pub fn body(name: &str, graph: &Message) -> Message {
     Message::default().bytes(1, name).bytes(6, graph).varint(20, 5)
@@ -96,6 +118,19 @@ pub fn port(name: &str, data_type: i64, dims: &[i64]) -> Message {
     Message::default().bytes(1, name).bytes(2, Message::default().bytes(1, of))
 }
 
+/// An output whose sizes nothing is said of.
+pub fn open_port(name: &str, data_type: i64) -> Message {
+    let of = Message::default().varint(1, data_type);
+    Message::default().bytes(1, name).bytes(2, Message::default().bytes(1, of))
+}
+
+/// An input or an output that is a list of tensors.
+pub fn list_port(name: &str, data_type: i64) -> Message {
+    let of = Message::default().bytes(1, Message::default().varint(1, data_type));
+    let list = Message::default().bytes(1, of);
+    Message::default().bytes(1, name).bytes(2, Message::default().bytes(4, list))
+}
+
 /// A graph.
 pub fn graph(nodes: &[Message], constants: &[Message], inputs: &[Message], outputs: &[Message]) -> Message {
     Message::default().bytes(2, "g").all(1, nodes).all(5, constants).all(11, inputs).all(12, outputs)
@@ -114,5 +149,5 @@ fn opset(domain: &str) -> Message {
 /// A model.
 pub fn model(graph: &Message, functions: &[Message]) -> Vec<u8> {
     let message = Message::default().varint(1, 9).bytes(7, graph);
-    message.bytes(8, opset("")).bytes(8, opset("own")).all(25, functions).0
+    message.bytes(8, opset("")).bytes(8, opset("own")).bytes(8, opset("com.microsoft")).all(25, functions).0
 }

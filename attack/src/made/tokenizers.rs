@@ -43,6 +43,55 @@ fn number(noise: &mut Noise) -> Value {
     }
 }
 
+/// A pattern, of as many levels as are left: repetitions of repetitions, alternatives that begin alike, and what looks around.
+fn grown(noise: &mut Noise, depth: usize, to: &mut String) {
+    const ATOMS: [&str; 12] =
+        ["a", "b", ".", r"\p{L}", r"\w", "[^a]", r"\s", "(?i:a)", r"[\p{N}a-z]", "^", "$", r"\b"];
+    if depth == 0 || to.len() > 1 << 12 {
+        return *to += noise.pick::<&str>(&ATOMS);
+    }
+    let heads = ["(", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"];
+    *to += heads[if noise.once_in(60) { noise.below(heads.len()) } else { 1 }];
+    for part in 0..noise.between(1, 3) {
+        if part > 0 && noise.once_in(2) {
+            to.push('|');
+        }
+        grown(noise, depth - 1, to);
+    }
+    to.push(')');
+    match noise.below(8) {
+        0 => to.push('*'),
+        1 => to.push('+'),
+        2 => *to += "*?",
+        3 => to.push('?'),
+        4 => *to += &format!("{{{},{}}}", noise.size(30), noise.size(1 << 12)),
+        5 => *to += &format!("{{{}}}", noise.size(300)),
+        _ => {}
+    }
+}
+
+/// A tokenizer that is right but for its patterns, of which there are several.
+pub fn patterns(noise: &mut Noise) -> Vec<u8> {
+    let mut steps = Vec::new();
+    for _ in 0..noise.between(1, 5) {
+        let mut made = String::new();
+        let depth = noise.between(1, 7);
+        grown(noise, depth, &mut made);
+        let split = json!({"Regex": made});
+        steps.push(
+            json!({"type": "Split", "pattern": split, "behavior": "Isolated", "invert": noise.once_in(2)}),
+        );
+    }
+    let vocabulary: Map<String, Value> = ["a", "b", "e", "l", "[UNK]"]
+        .iter()
+        .enumerate()
+        .map(|(id, token)| ((*token).to_owned(), json!(id)))
+        .collect();
+    let model = json!({"type": "BPE", "vocab": vocabulary, "merges": [], "unk_token": "[UNK]"});
+    let splitter = json!({"type": "Sequence", "pretokenizers": steps});
+    json!({"model": model, "pre_tokenizer": splitter}).to_string().into_bytes()
+}
+
 fn pattern(noise: &mut Noise) -> Value {
     match noise.once_in(2) {
         true => json!({"String": short(noise) + if noise.once_in(20) { "" } else { "a" }}),

@@ -17,7 +17,8 @@ use std::{
 
 use ash::vk;
 use halite_abi::{BINDING_ALIGNMENT, BUFFER_PADDING};
-use halite_hal::{BufferParams, MemoryStats, Result, status};
+use halite_facts::DeviceType;
+use halite_hal::{BufferParams, MemoryStats, Result, host_memory, status};
 use parking_lot::Mutex;
 
 pub(crate) use block::{Allocation, Block};
@@ -73,7 +74,32 @@ pub(crate) struct Shared {
     /// Memory types that blocks may use.
     type_bits: u32,
     granule: u64,
+    /// Bytes that all blocks may have.
+    limit: Option<Limit>,
     state: Mutex<State>,
+}
+
+/// What bounds the memory of a device beside the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// An option.
+    Option(u64),
+    /// What the machine, or the container, gives to this process: the memory of a device on the processor is the process's own.
+    Process(u64),
+}
+
+impl Limit {
+    fn bytes(self) -> u64 {
+        let (Limit::Option(bytes) | Limit::Process(bytes)) = self;
+        bytes
+    }
+
+    /// The least of what an option says and, for a device on the processor, what the process may have.
+    fn of(option: Option<u64>, device: DeviceType, process: Option<u64>) -> Option<Limit> {
+        let process = process.filter(|_| device == DeviceType::Cpu).map(Limit::Process);
+        let all = [option.map(Limit::Option), process];
+        all.into_iter().flatten().min_by_key(|limit| limit.bytes())
+    }
 }
 
 #[derive(Default)]
@@ -129,8 +155,9 @@ impl Allocator {
             needs.alignment,
         ];
         let granule = granule.into_iter().fold(BINDING_ALIGNMENT, u64::max).next_power_of_two();
-        let shared =
-            Shared { ctx, progress, type_bits: needs.memory_type_bits, granule, state: Mutex::default() };
+        let limit = Limit::of(ctx.options.memory_limit, ctx.facts.device_type, host_memory::available());
+        let type_bits = needs.memory_type_bits;
+        let shared = Shared { ctx, progress, type_bits, granule, limit, state: Mutex::default() };
         Ok(Allocator { shared: Arc::new(shared) })
     }
 
@@ -303,8 +330,8 @@ impl Shared {
         if live_blocks as u64 >= u64::from(self.ctx.facts.limits.max_memory_allocation_count) {
             return Err(Failure::TooMany);
         }
-        if let Some(limit) = self.ctx.options.memory_limit
-            && state.stats.reserved.saturating_add(block_size) > limit
+        if let Some(limit) = self.limit
+            && state.stats.reserved.saturating_add(block_size) > limit.bytes()
         {
             return Err(Failure::OverLimit(limit));
         }
@@ -355,5 +382,22 @@ impl TypePool {
             entry.live += 1;
             Some((entry.block.clone(), offset))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_on_processors_have_no_more_than_their_process() {
+        let of = |option, device, process| Limit::of(option, device, process);
+        let container = Some(512 << 20);
+        assert_eq!(of(None, DeviceType::Cpu, container), Some(Limit::Process(512 << 20)));
+        assert_eq!(of(Some(4096), DeviceType::Cpu, container), Some(Limit::Option(4096)));
+        assert_eq!(of(Some(1 << 30), DeviceType::Cpu, container), Some(Limit::Process(512 << 20)));
+        assert_eq!(of(None, DeviceType::Discrete, container), None);
+        assert_eq!(of(Some(1 << 30), DeviceType::Discrete, container), Some(Limit::Option(1 << 30)));
+        assert_eq!(of(None, DeviceType::Cpu, None), None);
     }
 }

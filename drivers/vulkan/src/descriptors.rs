@@ -9,6 +9,8 @@ use crate::context::DeviceContext;
 
 /// Sets in the first pool of a list; each further pool has twice as many.
 const FIRST_POOL_SETS: u32 = 64;
+/// Pools of a list that stay when it is reset: what one long recording needed is not kept for the short ones behind it.
+const KEPT_POOLS: usize = 3;
 /// Sets in the largest pool.
 const LARGEST_POOL_SETS: u32 = 4096;
 /// Storage descriptors per set that a pool provides on average.
@@ -82,8 +84,12 @@ impl DescriptorPools {
             .map_err(|e| self.ctx.error("vkCreateDescriptorPool", e, "dispatch bindings"))
     }
 
-    /// Gives all sets back. The caller makes sure that no set is in use any more.
+    /// Gives all sets back, and all but the first pools. The caller makes sure that no set is in use any more.
     pub fn reset(&mut self) -> Result<()> {
+        for pool in self.pools.drain(KEPT_POOLS.min(self.pools.len())..) {
+            // SAFETY: the caller's promise; `&mut self` keeps other threads away from the pools.
+            unsafe { self.ctx.device.destroy_descriptor_pool(pool, None) };
+        }
         for pool in &self.pools[..self.pools.len().min(self.current + 1)] {
             // SAFETY: the caller's promise; `&mut self` keeps other threads away from the pools.
             unsafe { self.ctx.device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) }

@@ -78,6 +78,7 @@ impl Device for VulkanDevice {
             return;
         }
         self.core.kernels.trim();
+        self.core.queues.iter().for_each(|queue| queue.trim(&self.core));
         self.core.allocator.trim();
     }
 

@@ -6,7 +6,10 @@ mod common;
 #[path = "common/shim.rs"]
 mod shim;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use common::*;
 use halite_hal::{
@@ -14,7 +17,7 @@ use halite_hal::{
     CommandCategory, CommandList, CommandTarget, Device, DeviceInfo, DeviceKind, DispatchCounts,
     DispatchFlags, Executable, Fence, QueueAffinity, QueueOp, Status,
 };
-use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, on_shim};
+use shim::{DEVICE_LOST, OUT_OF_HOST_MEMORY, Shim, Timelines, on_shim};
 
 /// Enough workgroups to be taken for long on a device, most of which have nothing to do: they are guessed to take many times the limit
 /// that tests set. Processors are guessed slower than GPUs, and do take their time.
@@ -262,5 +265,45 @@ fn a_part_that_could_not_be_submitted_fails_the_recording() {
                 assert_eq!(read_words(&data), all, "{mode:?}, after part {place}");
             }
         }
+    });
+}
+
+/// Work that piles up is recorded into much at a time. Of that little is kept when it is done, and nothing when programs say so.
+#[test]
+fn what_work_was_recorded_into_is_given_back() {
+    const AT_A_TIME: i64 = 60;
+    const KEPT: i64 = 8;
+    on_shim(|shim, info| {
+        if shim.timelines() == Timelines::Hidden {
+            // Each batch has a fence there, which stays for later ones.
+            return;
+        }
+        let device = shim.open(info, &[]).unwrap();
+        let data = words_buffer(&device, &[0; 64]);
+        let fill = |pattern: u64| QueueOp::Fill { target: span(&data, 0, 64), pattern, pattern_length: 1 };
+        run(&device, fill(1));
+        // The thread that saw the end of the work keeps what it was recorded into a moment later.
+        let settles = |what: &str, is_so: &dyn Fn() -> bool| {
+            let end = Instant::now() + Duration::from_secs(20);
+            while !is_so() {
+                assert!(Instant::now() < end, "{what}: there are {} objects", shim.live());
+                std::thread::yield_now();
+            }
+        };
+        device.trim();
+        let before = shim.live();
+        shim.stall(true);
+        let done: Vec<_> = (0..AT_A_TIME).map(|n| submit(&device, fill(n as u64))).collect();
+        // That of the first may be among what there was before.
+        assert!(shim.live() >= before + AT_A_TIME - 1, "each is recorded by itself");
+        shim.stall(false);
+        done.iter().for_each(|done| done.wait(seconds(60)).unwrap());
+        settles("few are kept", &|| shim.live() <= before + KEPT);
+        settles("none are kept", &|| {
+            device.trim();
+            shim.live() <= before
+        });
+        drop((done, data, device));
+        assert_eq!(shim.live(), 0);
     });
 }

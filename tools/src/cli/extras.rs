@@ -29,7 +29,7 @@ impl Tool for Completions {
 
     fn run(self) -> Result<()> {
         if let Some(shell) = self.shell {
-            clap_complete::generate(shell, &mut command(), PROGRAM, &mut io::stdout());
+            console::script(shell, &mut command(), PROGRAM)?;
         }
         Ok(())
     }

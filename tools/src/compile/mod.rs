@@ -3,8 +3,7 @@
 mod request;
 
 use std::{
-    fs,
-    io::{BufWriter, Write},
+    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -23,7 +22,7 @@ use crate::{
     engine::{Code, Status},
     flags::{self, DeviceFlags, PrecisionFlag},
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    page, place, progress, session, state, units,
+    page, place, progress, session, state, units, whole,
 };
 
 const EXAMPLES: &str = "\
@@ -246,7 +245,7 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
                 file.display()
             )));
         };
-        replace(file, |out| compiled.write_parameters(out))?;
+        whole::write(file, |out| compiled.write_parameters(out))?;
         written.push((file.display().to_string(), bytes));
     }
     let output = flags.output.clone().unwrap_or_else(|| {
@@ -256,39 +255,10 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
     if output.as_os_str() == "-" {
         compiled.write(&mut std::io::stdout())?;
     } else {
-        replace(&output, |out| compiled.write(out))?;
+        whole::write(&output, |out| compiled.write(out))?;
     }
     written.push((output.display().to_string(), compiled.byte_len()));
     Ok(written)
-}
-
-/// Writes a file as a whole or not at all: whoever reads meanwhile sees the old one. What is there and no plain file, such as a
-/// pipe or /dev/null, is written into: a file in its place would be another thing.
-pub(crate) fn replace(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<&fs::File>) -> std::io::Result<()>,
-) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |e: std::io::Error| Failure::file("cannot write", path, &e);
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        let file = fs::File::options().write(true).open(path).map_err(failed)?;
-        let mut out = BufWriter::new(&file);
-        return fill(&mut out).and_then(|()| out.flush()).map_err(failed);
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".halite-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any file that a program makes; the user's mask applies.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder).map_err(failed)?;
-    let mut out = BufWriter::new(file.as_file());
-    interrupt::writing(file.path(), || fill(&mut out).and_then(|()| out.flush())).map_err(failed)?;
-    drop(out);
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
 }
 
 /// The compiler's error: what is missing on the command line is wrong usage.
@@ -302,27 +272,4 @@ fn refused(error: halite::Error) -> Failure {
 
 fn internal(error: &dyn std::fmt::Display) -> Failure {
     Failure::Status(Status::new(Code::Internal, error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg(unix)]
-    fn what_is_no_plain_file_stays_what_it_is() {
-        use std::os::unix::net::UnixDatagram;
-
-        // A socket stands for all of them: it cannot be opened, so the error shows that nothing was put in its place.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("socket");
-        let _socket = UnixDatagram::bind(&path).unwrap();
-        assert!(replace(&path, |out| out.write_all(b"module")).is_err());
-        assert!(!fs::symlink_metadata(&path).unwrap().is_file());
-        let plain = folder.path().join("module.vmfb");
-        for text in ["one", "other"] {
-            replace(&plain, |out| out.write_all(text.as_bytes())).unwrap();
-            assert_eq!(fs::read_to_string(&plain).unwrap(), text);
-        }
-    }
 }

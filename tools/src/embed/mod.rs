@@ -67,9 +67,10 @@ fn run(flags: &Flags) -> Result<()> {
     if devices::answer_queries(&flags.on.devices, &mut out)? {
         return Ok(());
     }
-    let texts = texts(flags)?;
+    // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
+    let texts = texts(flags)?;
     let builder = session::language_model(&flags.model, &flags.on)?;
     let embedder =
         builder.options(progress::shown(options.clone())).embedder().inspect_err(interrupt::note)?;

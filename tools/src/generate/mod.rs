@@ -28,9 +28,10 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let sampling = flags.sampling()?;
-    let prompt = prompt_text(flags)?;
     let cancel = cancel_on_interrupt();
+    // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
+    let prompt = prompt_text(flags)?;
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;

@@ -4,14 +4,14 @@ mod bench;
 mod explain;
 mod parts;
 
-use std::path::Path;
+use std::{io::Write, path::Path};
 
 pub(crate) use bench::bench;
 pub(crate) use explain::explain;
 
-use crate::console::{Failure, Result};
+use crate::{console::Result, whole};
 
 /// Writes a page to where `--html` says.
 pub(crate) fn write(path: &Path, page: &str) -> Result<()> {
-    std::fs::write(path, page).map_err(|e| Failure::file("cannot write the page", path, &e))
+    whole::write(path, |out| out.write_all(page.as_bytes()))
 }

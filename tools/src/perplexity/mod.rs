@@ -95,10 +95,11 @@ fn run(flags: &Flags) -> Result<()> {
     if flags.chunk < 2 {
         return Err(Failure::Usage(format!("--chunk={} is not 2 or more", flags.chunk)));
     }
-    let text =
-        std::fs::read_to_string(&flags.file).map_err(|e| Failure::file("cannot read", &flags.file, &e))?;
+    // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
+    let text =
+        std::fs::read_to_string(&flags.file).map_err(|e| Failure::file("cannot read", &flags.file, &e))?;
     let builder = session::language_model(&flags.model, &flags.on)?;
     let wanted = flags.caches.apply(GeneratorOptions::new()).context(flags.chunk).scoring(true);
     let builder = builder.options(progress::shown(options.clone()));

@@ -1,11 +1,17 @@
 //! Pictures as tensors: reading, fitting to the input, normalization.
 
-use std::{borrow::Cow, fs::File, io::BufReader, path::Path};
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{BufRead, BufReader, Seek},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
 
 use half::{bf16, f16};
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits, imageops::FilterType};
 
-use super::{Fit, Layout, Norm, Order, PictureFlags, SUPPORTED, Size, is_channels};
+use super::{Fit, Layout, Norm, Order, PictureFlags, SUPPORTED, Size, frame::first_is_coarser, is_channels};
 use crate::{
     console::{self, Failure, Result},
     engine::{ElementKind, ElementType, HostTensor},
@@ -18,6 +24,10 @@ const IMAGENET: ([f64; 3], [f64; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.
 
 /// Bytes that a picture may have when it is unpacked: 170 million pixels of three colours.
 const MOST_BYTES: u64 = 512 << 20;
+/// Those that a picture of any few bytes may have: 44 million pixels.
+const FEW_BYTES: u64 = 128 << 20;
+/// And as many more for each byte of its own. Photographs have some 10 for a byte, drawings up to a thousand.
+const EACH_BYTE: u64 = 64;
 
 /// What the input wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,23 +79,50 @@ fn open(path: &Path) -> Result<DynamicImage> {
         return Err(Failure::invalid(text));
     }
     let file = File::open(path).map_err(|e| Failure::file("cannot read", path, &e))?;
-    let read = || {
-        // By its content: names are wrong at times.
-        let mut reader = ImageReader::new(BufReader::new(file)).with_guessed_format()?;
-        let mut limits = Limits::default();
-        limits.max_alloc = Some(MOST_BYTES);
-        reader.limits(limits.clone());
-        let mut decoder = reader.into_decoder()?;
-        // The reader's limits are for what decoding takes beside the picture: a few bytes may say that it is of any size.
-        limits.reserve(decoder.total_bytes())?;
-        let orientation = decoder.orientation()?;
-        let mut picture = DynamicImage::from_decoder(decoder)?;
-        picture.apply_orientation(orientation);
-        Ok(picture)
-    };
-    read().map_err(|e: image::ImageError| {
+    let length = file.metadata().map_err(|e| Failure::file("cannot read", path, &e))?.len();
+    decode(BufReader::new(file), length).map_err(|e: image::ImageError| {
         Failure::invalid(format!("reading the picture '{}': {e}", path.display()))
     })
+}
+
+/// Bytes that a picture in so many may have when it is unpacked.
+fn most_bytes(length: u64) -> u64 {
+    FEW_BYTES.saturating_add(length.saturating_mul(EACH_BYTE)).min(MOST_BYTES)
+}
+
+/// A picture in a file of so many bytes.
+fn decode(mut file: impl BufRead + Seek, length: u64) -> image::ImageResult<DynamicImage> {
+    let refused = |problem: &str| image::ImageError::IoError(std::io::Error::other(problem));
+    if first_is_coarser(&mut file)? {
+        return Err(refused("its first colour has fewer samples than another; this is not read"));
+    }
+    // Decoders are the code of others, who did not think of every file.
+    catch_unwind(AssertUnwindSafe(|| decode_unguarded(file, length)))
+        .unwrap_or_else(|_| Err(refused("the decoder failed on it")))
+}
+
+fn decode_unguarded(file: impl BufRead + Seek, length: u64) -> image::ImageResult<DynamicImage> {
+    // By its content: names are wrong at times.
+    let mut reader = ImageReader::new(file).with_guessed_format()?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(most_bytes(length));
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder()?;
+    // The reader's limits are for what decoding takes beside the picture: a few bytes may say that it is of any size.
+    limits.reserve(decoder.total_bytes())?;
+    let orientation = decoder.orientation()?;
+    let mut picture = DynamicImage::from_decoder(decoder)?;
+    picture.apply_orientation(orientation);
+    Ok(picture)
+}
+
+/// Reads the picture of a file of so many bytes, as it is read for an input; the bytes that it has unpacked.
+///
+/// # Errors
+/// It is damaged, of no format that is read, or too large.
+pub fn unpacked(file: impl BufRead + Seek, length: u64) -> Result<usize> {
+    let picture = decode(file, length).map_err(|e| Failure::invalid(format!("reading a picture: {e}")))?;
+    Ok(picture.as_bytes().len())
 }
 
 /// What an input says of the picture that it takes.

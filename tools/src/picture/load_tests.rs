@@ -142,7 +142,7 @@ fn pictures_of_any_size_in_few_bytes_are_refused() {
     let path = picture(folder.path());
     let mut bytes = std::fs::read(&path).unwrap();
     // Width and height stand behind the signature, a length and a name, and a check sum behind the five bytes that follow.
-    for (side, wanted) in [(30_000u32, "limit"), (2_000_000_000, "limit"), (4, "")] {
+    for (side, wanted) in [(9000u32, "limit"), (30_000, "limit"), (2_000_000_000, "limit"), (4, "")] {
         bytes[16..20].copy_from_slice(&side.to_be_bytes());
         bytes[20..24].copy_from_slice(&side.to_be_bytes());
         let sum = check_sum(&bytes[12..29]).to_be_bytes();
@@ -160,4 +160,28 @@ fn pictures_of_any_size_in_few_bytes_are_refused() {
     let refused =
         read(&path, &port(ElementType::F32, &[1, 3, 224, 224]), &flags(&[])).unwrap_err().to_string();
     assert!(refused.contains("before it is cut"), "{refused}");
+}
+
+/// The library that decodes JPEGs ends in a panic on this one.
+#[test]
+fn a_jpeg_that_its_decoder_fails_on_is_refused() {
+    let segment =
+        |marker: u8, content: &[u8]| [&[0xFF, marker, 0, content.len() as u8 + 2][..], content].concat();
+    let table = |class: u8| segment(0xC4, &[&[class, 1][..], &[0; 16]].concat());
+    let file = [
+        vec![0xFF, 0xD8],
+        segment(0xDB, &[&[0][..], &[1; 64]].concat()),
+        segment(0xC0, &[8, 0, 14, 10, 56, 3, 1, 0x11, 0, 2, 0x22, 0, 3, 0x11, 0]),
+        table(0x00),
+        table(0x10),
+        segment(0xDA, &[3, 1, 0, 2, 0, 3, 0, 0, 63, 0]),
+        vec![0; 2048],
+        vec![0xFF, 0xD9],
+    ]
+    .concat();
+    let refused = unpacked(std::io::Cursor::new(&file), file.len() as u64).unwrap_err().to_string();
+    assert!(refused.contains("fewer samples"), "{refused}");
+    // Without the unusual samples it is a picture.
+    let usual: Vec<u8> = file.iter().map(|byte| if *byte == 0x22 { 0x11 } else { *byte }).collect();
+    assert_eq!(unpacked(std::io::Cursor::new(&usual), usual.len() as u64).unwrap(), 14 * 2616 * 3);
 }

@@ -1,5 +1,6 @@
 //! Pictures as inputs and outputs: flags, and what a tensor's shape says of a picture.
 
+mod frame;
 mod load;
 mod save;
 
@@ -8,6 +9,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 
 pub(crate) use load::read;
+pub use load::unpacked;
 pub(crate) use save::{check_output, write};
 
 /// Endings of files that are taken for pictures. Of these, PNG and JPEG are read and written.

@@ -127,9 +127,10 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
-    let top = flags.top.read()?;
     let cancel = cancel_on_interrupt();
+    // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.devices.time(flags.timeout));
+    let top = flags.top.read()?;
     let options = progress::shown(watchdog.options(&cancel));
     let builder = session::builder(&flags.devices, &flags.modules)?;
     let session = builder.options(options.clone()).build().inspect_err(interrupt::note)?;

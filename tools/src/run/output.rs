@@ -14,7 +14,7 @@ use crate::{
     inputs::{has_extension, name_of},
     npz, picture,
     ports::{self, Port},
-    values,
+    values, whole,
 };
 
 /// Endings that make a text a file's name without `@`.
@@ -175,7 +175,7 @@ fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &
             // In memory first: a tensor that is no picture leaves no file behind.
             let mut bytes = Vec::new();
             picture::write(&mut bytes, path, &to_tensor(value)?)?;
-            std::fs::write(path, bytes).map_err(|e| Failure::file("cannot write", path, &e))
+            whole::write(path, |out| out.write_all(&bytes))
         }
         Destination::Archive(path) => archive(path, &[(name.to_owned(), to_tensor(value)?)]),
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ash::vk;
 use halite_hal::{BufferParams, Code, MemoryStats, Status, status};
 
+use super::Limit;
 use crate::{context::DeviceContext, memory_types::MemoryCandidate};
 
 /// Why there is no memory of one type.
@@ -14,8 +15,8 @@ pub(crate) enum Failure {
     TooLarge,
     /// The device allows no more allocations.
     TooMany,
-    /// The option `memory_limit` allows no more bytes than these.
-    OverLimit(u64),
+    /// There may be no more bytes than these.
+    OverLimit(Limit),
     /// A new block had no room: never seen, but no reason to panic.
     Fragmented,
     /// A Vulkan call failed.
@@ -102,10 +103,15 @@ fn cause(ctx: &DeviceContext, length: u64, failure: Failure) -> (Code, Status) {
             "a buffer of {length} bytes needs another allocation, and device '{name}' allows {}",
             limits.max_memory_allocation_count
         ),
-        Failure::OverLimit(limit) => status!(
+        Failure::OverLimit(Limit::Option(limit)) => status!(
             ResourceExhausted,
             "a buffer of {length} bytes would take more than the {limit} bytes that the option memory_limit gives to buffers \
              on device '{name}'"
+        ),
+        Failure::OverLimit(Limit::Process(limit)) => status!(
+            ResourceExhausted,
+            "a buffer of {length} bytes would take more than the {limit} bytes that the machine, or the container, gives to this \
+             process, of which the memory of device '{name}' is a part"
         ),
         Failure::Fragmented => {
             status!(ResourceExhausted, "a buffer of {length} bytes does not fit in a block of its own size")

@@ -203,7 +203,7 @@ impl Batch {
 
 /// Where a batch gets its recorder from: idle ones first.
 pub(crate) struct RecorderSource<'a> {
-    /// Recorders of finished batches.
+    /// Recorders of finished batches, with nothing in them.
     pub idle: &'a mut Vec<Recorder>,
     /// Queue family for new ones.
     pub family: u32,
@@ -211,12 +211,6 @@ pub(crate) struct RecorderSource<'a> {
 
 impl RecorderSource<'_> {
     fn take(&mut self, ctx: &Arc<DeviceContext>) -> Result<Recorder> {
-        match self.idle.pop() {
-            Some(mut recorder) => {
-                recorder.reset()?;
-                Ok(recorder)
-            }
-            None => Recorder::new(ctx, self.family),
-        }
+        self.idle.pop().map_or_else(|| Recorder::new(ctx, self.family), Ok)
     }
 }

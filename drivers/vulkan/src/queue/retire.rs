@@ -7,9 +7,11 @@ use std::{
 
 use halite_hal::{Code, Deadline, Fence, Result, Status, status};
 
-use super::{After, Batch, Queue, SPIN, State, WAIT_SLICE};
+use super::{After, Batch, Queue, Recorder, SPIN, State, WAIT_SLICE};
 use crate::{device::Core, semaphore::QueuePoint};
 
+/// Recorders that are kept for batches to come.
+const IDLE_RECORDERS: usize = 8;
 /// How long a lost device may take to let go of its work.
 const ABANDON_LIMIT: Duration = Duration::from_secs(10);
 
@@ -111,9 +113,7 @@ impl Queue {
     }
 
     fn finish(&self, core: &Core, mut batch: Batch) {
-        if let Some(recorder) = batch.take_recorder() {
-            self.state.lock().idle.push(recorder);
-        }
+        let recorder = batch.take_recorder();
         for measured in std::mem::take(&mut batch.measured) {
             measured.read(self.index as u32);
         }
@@ -124,6 +124,30 @@ impl Queue {
                 Some(reason) => point.semaphore.fail(reason.clone()),
                 None => core.reach_point(&point),
             }
+        }
+        if let Some(recorder) = recorder {
+            self.keep(recorder);
+        }
+    }
+
+    /// Keeps a recorder for batches to come, without what was recorded; not more of them than are needed at a time mostly.
+    fn keep(&self, mut recorder: Recorder) {
+        let is_wanted = || self.state.lock().idle.len() < IDLE_RECORDERS;
+        // Whatever is wrong with the device is told by what it is asked for next. Drivers take their time: not under the lock.
+        if is_wanted() && recorder.reset().is_ok() && is_wanted() {
+            self.state.lock().idle.push(recorder);
+        }
+    }
+
+    /// Gives back what is kept for batches to come, and has Vulkan do so.
+    pub fn trim(&self, core: &Arc<Core>) {
+        let idle = std::mem::take(&mut self.state.lock().idle);
+        // Not while the queue is locked: drivers take their time to destroy them.
+        drop(idle);
+        // Mesa's drivers for processors keep pipelines that were used until something is submitted. A device that takes nothing any
+        // more has other troubles, which are told by what is asked of it next.
+        if self.place(core, &[], &Fence::default(), |_, _| Ok(())).is_ok() {
+            self.flush(core);
         }
     }
 

@@ -5,7 +5,10 @@ mod json;
 mod rows;
 mod text;
 
-use std::time::{Duration, Instant};
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use halite::{Function, Inputs, Profile};
 
@@ -16,10 +19,7 @@ use super::{
     Flags,
     runner::{Prepared, Run},
 };
-use crate::{
-    console::{Failure, Result},
-    interrupt, state, values,
-};
+use crate::{console::Result, interrupt, state, values, whole};
 
 /// Calls that are profiled at least and at most.
 const CALLS: (usize, usize) = (3, 200);
@@ -58,12 +58,10 @@ pub(super) fn profile(flags: &Flags, prepared: &Prepared, runs: &[Run]) -> Resul
         report.functions.push((function.info().full_name(), account));
     }
     if let Some(path) = &flags.measure.trace {
-        std::fs::write(path, Profile::to_trace_of(&traced))
-            .map_err(|e| Failure::file("cannot write the trace", path, &e))?;
+        whole::write(path, |out| out.write_all(Profile::to_trace_of(&traced).as_ref()))?;
     }
     if let Some(path) = &flags.measure.etdump {
-        std::fs::write(path, Profile::to_etdump_of(&dumped))
-            .map_err(|e| Failure::file("cannot write the ETDump file", path, &e))?;
+        whole::write(path, |out| out.write_all(&Profile::to_etdump_of(&dumped)))?;
     }
     Ok(report)
 }

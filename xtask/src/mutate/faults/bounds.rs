@@ -103,10 +103,10 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "local.old_groups_ignored",
         what: "of the first version of control groups only those of memory alone count",
-        file: "drivers/local/src/memory.rs",
+        file: "hal/src/host_memory.rs",
         from: "list if list.split(',').any(|one| one == \"memory\") => {",
         to: "list if list.split(',').all(|one| one == \"memory\") => {",
-        checks: &[unit("halite-local", "memory")],
+        checks: &[unit("halite-hal", "host_memory")],
     },
     Fault {
         name: "local.memory_unbounded",
@@ -184,7 +184,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "compiler.parts_uncounted",
         what: "what is joined of many parts costs as much as what is joined of two",
         file: "compiler/src/build/budget.rs",
-        from: "Cost::Part => count.saturating_mul(8),",
+        from: "Cost::Part => count.saturating_mul(10),",
         to: "Cost::Part => count / 4096,",
         checks: &[unit("halite-compiler", "hostile_tests")],
     },

@@ -207,4 +207,12 @@ pub(super) const FAULTS: &[Fault] = &[
         to: "gap + 1 >= width",
         checks: &[unit("halite-hal", "footprint")],
     },
+    Fault {
+        name: "vulkan.containers_ignored",
+        what: "a device on the processor has as much memory as it says",
+        file: "drivers/vulkan/src/allocator.rs",
+        from: "process.filter(|_| device == DeviceType::Cpu)",
+        to: "process.filter(|_| device == DeviceType::Other)",
+        checks: &[unit("halite-vulkan", "allocator")],
+    },
 ];

@@ -115,4 +115,20 @@ pub(super) const FAULTS: &[Fault] = &[
         to: "p.call(Function::Add, &[first, number(run - run)])",
         checks: &[unit("halite-compiler", "rolled")],
     },
+    Fault {
+        name: "vulkan.recorders_kept",
+        what: "what work was recorded into is kept, however much was under way at a time",
+        file: "drivers/vulkan/src/queue/retire.rs",
+        from: "self.state.lock().idle.len() < IDLE_RECORDERS;",
+        to: "self.state.lock().idle.len() < usize::MAX;",
+        checks: &[program("halite-vulkan", "parts")],
+    },
+    Fault {
+        name: "vulkan.recorders_not_trimmed",
+        what: "what work was recorded into is kept though a program wants it back",
+        file: "drivers/vulkan/src/device.rs",
+        from: "self.core.queues.iter().for_each(|queue| queue.trim(&self.core));",
+        to: "let _ = &self.core.queues;",
+        checks: &[program("halite-vulkan", "parts")],
+    },
 ];

@@ -13,7 +13,7 @@ use super::{Piece, Sequence, Stop, choosing::Chooser, sequence::no_tokens};
 use crate::{Error, Pending, Result, RunOptions, Tensor, options::Limits};
 
 /// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
-const SLOW: Duration = Duration::from_millis(50);
+pub(super) const SLOW: Duration = Duration::from_millis(50);
 
 /// Calls that are under way. Each takes the token that the one before it chose.
 struct Calls<'a> {

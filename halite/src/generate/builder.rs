@@ -151,7 +151,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     // Devices that cannot bind the caches of two sequences have none.
     let has_batches = session.functions().iter().any(|function| function.name == BATCH);
-    let seats = has_batches.then(|| Seats::new(&session, BATCH, options.batch, room));
+    let seats = has_batches.then(|| Seats::new(&session, options.batch, room));
     let pieces = Pieces {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),

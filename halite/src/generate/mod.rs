@@ -7,6 +7,7 @@ mod caches;
 mod choosing;
 mod decoder;
 mod embed;
+mod flight;
 mod load;
 mod run;
 mod score;

@@ -281,14 +281,23 @@ fn steps_under_way_are_nobodys_business() {
     again.sampler = sampler;
     write(&single, &mut [&mut again], 3);
     assert_eq!(again.told, c.told[c.told.len() - 3..]);
-    // Another sampler than that which the device drew for.
-    write(&several, &mut [a, b], 2);
+}
+
+#[test]
+fn another_sampler_than_the_device_drew_for_has_its_own_tokens() {
+    let Some(device) = device() else { return };
+    let single = generator(&device, "llama", GeneratorOptions::new());
+    let several = generator(&device, "llama", GeneratorOptions::new().batch(2).choose_on(ChooseOn::Device));
+    let drawn = |seed| Sampling { seed, ..Sampling::default() };
+    let [mut a, mut b] = [0, 1].map(|own| Text::new(begun(&several, &prompt(own, 9)), &drawn(own as u64)));
+    write(&several, &mut [&mut a, &mut b], 3);
     b.sampler = Sampler::new(drawn(77));
     let mut other = Text::new(begun(&single, b.sequence.tokens()), &drawn(77));
     write(&single, &mut [&mut other], 4);
     b.told.clear();
-    write(&several, &mut [a, b], 4);
+    write(&several, &mut [&mut a, &mut b], 4);
     assert_eq!(b.told, other.told);
+    assert_eq!(a.told, alone(&single, &prompt(0, 9), &drawn(0), 7));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where the next token is chosen.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use halite_compiler::{ChoiceWay, MOST_CANDIDATES};
 use halite_text::{Sampler, Sampling};
@@ -100,6 +100,9 @@ impl Chooser<'_> {
         Tensor::from_slice(&numbers, [numbers.len()]).map(Some)
     }
 }
+
+/// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
+pub(super) const SLOW: Duration = Duration::from_millis(50);
 
 /// Numbers of [`halite_compiler::SAMPLING`] that take the most likely token.
 pub(super) const MOST_LIKELY: [f32; 5] = [1.0, 2.0, 0.0, 1.0, 0.0];

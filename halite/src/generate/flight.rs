@@ -14,10 +14,9 @@ use halite_text::Sampler;
 use parking_lot::Mutex;
 
 use super::{
-    ahead::SLOW,
-    batch::{Added, LOGITS, Member, NOBODY, Next},
-    choosing::{MOST_LIKELY, drawing},
-    seats::{Ready, Seats},
+    choosing::{MOST_LIKELY, SLOW, drawing},
+    members::{Added, Member, Next},
+    seats::{LOGITS, NOBODY, Ready, Seats},
 };
 use crate::{Pending, Result, Tensor, options::Limits};
 

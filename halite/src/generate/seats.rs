@@ -11,6 +11,11 @@ use crate::{
     compile, state::Parts,
 };
 
+/// The place of a row that is of no sequence.
+pub(super) const NOBODY: i64 = -1;
+/// Results of a step: the logits of each sequence, and the most likely tokens.
+pub(super) const LOGITS: &str = "logits";
+
 /// Most sequences that a call takes a step of.
 pub(super) const MOST_TOGETHER: usize = 16;
 /// Caches have room for a multiple of so many tokens, of two bytes each at least: so those of each sequence begin at a multiple of 256 bytes,

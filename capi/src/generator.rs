@@ -57,8 +57,10 @@ pub struct halite_generator_options {
     pub scoring: bool,
     /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
     pub tokenizer: *const c_char,
-    /// Where tokens are chosen by `halite_sequence_generate`.
+    /// Where tokens are chosen by `halite_sequence_generate` and `halite_generator_step`.
     pub choose_on: halite_choose_on,
+    /// How many sequences `halite_generator_step` takes a step of together at most; 0 is 1, which is each alone.
+    pub batch: usize,
 }
 
 // SAFETY: the size comes first; zeros are the defaults.
@@ -75,6 +77,12 @@ pub struct halite_message {
     pub role: *const c_char,
     /// What is said.
     pub content: *const c_char,
+}
+
+impl halite_generator {
+    pub(crate) fn inner(&self) -> &Generator {
+        &self.0
+    }
 }
 
 fn cache_type(number: halite_cache_type) -> Result<CacheType> {
@@ -116,6 +124,7 @@ pub unsafe extern "C" fn halite_session_builder_generator(
         let (keys, values) = (cache_type(stated.keys)?, cache_type(stated.values)?);
         let mut wanted = GeneratorOptions::new().cache_types(keys, values).scoring(stated.scoring);
         wanted = wanted.choose_on(place(stated.choose_on)?);
+        wanted = wanted.batch(stated.batch);
         if stated.context > 0 {
             wanted = wanted.context(stated.context);
         }

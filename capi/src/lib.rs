@@ -60,6 +60,7 @@ pub mod session;
 pub mod signature;
 pub mod source;
 pub mod state;
+pub mod steps;
 pub mod tensor;
 pub mod tokens;
 pub mod value;

@@ -26,6 +26,10 @@ impl halite_sequence {
     pub(crate) fn new(sequence: Sequence) -> Self {
         halite_sequence(Mutex::new(sequence))
     }
+
+    pub(crate) fn own(&self) -> &Mutex<Sequence> {
+        &self.0
+    }
 }
 
 /// Why a model writes no further: one of `HALITE_STOP_…`.
@@ -85,7 +89,7 @@ unsafe impl Grows for halite_generation {
 }
 
 impl halite_generation {
-    fn sampling(&self) -> Sampling {
+    pub(crate) fn sampling(&self) -> Sampling {
         Sampling {
             temperature: self.temperature,
             top_k: self.top_k,
@@ -289,7 +293,8 @@ pub unsafe extern "C" fn halite_sequence_tokens(
 }
 
 /// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no error,
-/// where they have to be computed first: before the first token, and behind `halite_sequence_load` and `halite_sequence_truncate`.
+/// where they have to be computed first: before the first token, behind `halite_sequence_load` and `halite_sequence_truncate`, and where
+/// the device chose the next token.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_logits(

@@ -8,8 +8,8 @@
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf};
 
 use halite_c::{
-    device::*, drivers::*, generator::*, options::*, sequence::*, signature::*, source::*, tokens::*,
-    values::*, vulkan::*,
+    device::*, drivers::*, generator::*, options::*, sequence::*, signature::*, source::*, steps::*,
+    tokens::*, values::*, vulkan::*,
 };
 
 fn file(name: &str) -> PathBuf {
@@ -52,8 +52,9 @@ layouts! {
     halite_value_info {
         struct_size, name, text, dimensions, rank, has_rank, is_optional, kind, element_type
     }
-    halite_generator_options { struct_size, context, keys, values, scoring, tokenizer, choose_on }
+    halite_generator_options { struct_size, context, keys, values, scoring, tokenizer, choose_on, batch }
     halite_message { role, content }
+    halite_writer { sequence, sampler, token, stop }
     halite_piece { struct_size, text, text_size, token }
     halite_generation {
         struct_size, most, stops, stop_count, told, context, seed, top_k, repeat_last, temperature, top_p, min_p, repeat_penalty,

@@ -8,28 +8,11 @@ use std::{
     ptr,
 };
 
-use common::*;
+use common::{models::*, *};
 use halite_c::{
     builder::*, device::*, embedder::*, failure::*, generator::*, options::*, sequence::*, session::*,
     tensor::*, tokens::*,
 };
-
-/// A builder of a model that lies in the repository.
-fn builder(device: *const halite_device, name: &str) -> *mut halite_session_builder {
-    builder_of(device, &format!("compiler/tests/data/gguf/{name}.gguf"))
-}
-
-fn builder_of(device: *const halite_device, model: &str) -> *mut halite_session_builder {
-    let path = repo(model);
-    // SAFETY: handles are ours, the path is copied.
-    unsafe {
-        let builder = halite_session_builder_create();
-        halite_session_builder_model_path(builder, path.as_ptr());
-        halite_session_builder_open_device(builder, device);
-        halite_session_builder_no_cache(builder);
-        builder
-    }
-}
 
 fn generator(device: *const halite_device, name: &str, scoring: bool) -> *mut halite_generator {
     // SAFETY: handles are ours, the structure states its size.
@@ -54,35 +37,6 @@ fn told(name: &str) -> (Vec<u32>, Vec<u32>, Vec<f32>) {
     };
     let tokens = |key: &str| numbers(key).into_iter().map(|number| number as u32).collect();
     (tokens("prompt"), tokens("greedy"), numbers("logits").into_iter().map(|number| number as f32).collect())
-}
-
-/// Tokens that the library gave, which are freed.
-fn owned(tokens: *mut halite_tokens) -> Vec<u32> {
-    // SAFETY: the tokens are ours.
-    unsafe {
-        let all = match halite_tokens_count(tokens) {
-            0 => Vec::new(),
-            count => std::slice::from_raw_parts(halite_tokens_data(tokens), count).to_vec(),
-        };
-        halite_tokens_free(tokens);
-        all
-    }
-}
-
-fn sequence_of(generator: *const halite_generator, prompt: &[u32]) -> *mut halite_sequence {
-    // SAFETY: the tokens are as many as is said.
-    unsafe {
-        let sequence = made(|out| halite_generator_sequence(generator, out)).unwrap();
-        outcome(halite_sequence_prompt(
-            sequence,
-            prompt.as_ptr(),
-            prompt.len(),
-            ptr::null(),
-            ptr::null_mut(),
-        ))
-        .unwrap();
-        sequence
-    }
 }
 
 /// What a callback was told, and after how many pieces it has enough.

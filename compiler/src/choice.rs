@@ -151,7 +151,11 @@ impl TokenChoice {
         let logits = last_row(&mut b, logits)?;
         let chosen = match way {
             ChoiceWay::Greedy => greedy(&mut b, logits)?,
-            ChoiceWay::Sample => sampled(&mut b, logits)?,
+            ChoiceWay::Sample => {
+                let sampling = b.input(SAMPLING, DType::F32.into(), &[5])?;
+                let sampling = b.reshape(sampling, &[1, 5])?;
+                sampled(&mut b, logits, sampling)?
+            }
         };
         b.replace_output(place, CHOSEN, chosen);
         if way.inputs().is_some() {
@@ -216,7 +220,7 @@ fn token(b: &mut Builder, place: TensorId, largest: TensorId) -> Result<TensorId
     b.reshape_to(chosen, &[rows])
 }
 
-/// Numbers of [`SAMPLING`] as tensors `f32[1, 1]`.
+/// Numbers of [`SAMPLING`] for each row of logits, as tensors `f32[rows, 1]`.
 struct Wanted {
     count: TensorId,
     part: TensorId,
@@ -226,27 +230,38 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(b: &mut Builder) -> Result<Wanted> {
-        let all = b.input(SAMPLING, DType::F32.into(), &[5])?;
+    /// Those of `f32[rows, 5]`.
+    fn read(b: &mut Builder, all: TensorId) -> Result<Wanted> {
+        let rows = b.sizes(all)[0];
         let mut next = 0;
         let mut one = || {
-            let range = Range { start: next, step: 1, count: 1 };
             next += 1;
-            let own = b.slice(all, &[range])?;
-            b.reshape(own, &[1, 1])
+            b.slice(all, &[Range::all(rows), column(next - 1)])
         };
         Ok(Wanted { count: one()?, part: one()?, least: one()?, factor: one()?, random: one()? })
     }
 }
 
-/// A token drawn of the most likely ones, as `halite_text::Sampler` draws it on the host.
-fn sampled(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
-    let wanted = Wanted::read(b)?;
-    let most = b.sizes(logits)[1];
+/// One column.
+fn column(place: u64) -> Range<Size> {
+    Range { start: place.into(), step: 1, count: 1.into() }
+}
+
+/// A token for each row of logits `f32[rows, vocabulary]`, `i32[rows]`, each by its own [`SAMPLING`] of `f32[rows, 5]`: as
+/// [`ChoiceWay::Sample`] chooses one.
+pub(crate) fn drawn(b: &mut Builder, logits: TensorId, sampling: TensorId) -> Result<TensorId> {
+    b.at(SourceLocation::new(LOCATION));
+    let logits = b.cast(logits, DType::F32)?;
+    sampled(b, logits, sampling)
+}
+
+/// Tokens drawn of the most likely ones, as `halite_text::Sampler` draws them on the host.
+fn sampled(b: &mut Builder, logits: TensorId, sampling: TensorId) -> Result<TensorId> {
+    let wanted = Wanted::read(b, sampling)?;
+    let (rows, most) = (b.sizes(logits)[0], b.sizes(logits)[1]);
     let most = if most.is_constant() { most.exact().min(MOST_CANDIDATES) } else { MOST_CANDIDATES };
     let [values, places] = b.top_k(logits, 1, most, false)?;
-    let range = Range { start: 0, step: 1, count: 1 };
-    let first = b.slice(values, &[range, range])?;
+    let first = b.slice(values, &[Range::all(rows), column(0)])?;
     let ranks: Vec<u8> = (0..most).flat_map(|place| (place as f32).to_le_bytes()).collect();
     let ranks = b.constant("ranks", DType::F32.into(), &[1, most], ranks.into())?;
     // How likely each is beside the first, of as many as count.
@@ -257,7 +272,7 @@ fn sampled(b: &mut Builder, logits: TensorId) -> Result<TensorId> {
         p.call(Function::Select, &[counts, weight, number(0.0)])
     })?;
     let sums = b.cumulative_sum(weights, 1, false, false)?;
-    let end = |b: &mut Builder, sums| b.slice(sums, &[range, Range { start: most - 1, step: 1, count: 1 }]);
+    let end = |b: &mut Builder, sums| b.slice(sums, &[Range::all(rows), column(most - 1)]);
     let all = end(b, sums)?;
     // What is left, by the temperature.
     let ids = [values, first, weights, sums, all, wanted.part, wanted.least, wanted.factor];

@@ -41,7 +41,10 @@ pub use control::{Control, Progress, ProgressSink, Stage};
 pub use cover::{Steps, can_be_open, grown, likely, neighbours, opened, together};
 pub use coverage::{Coverage, refuses};
 pub use error::{CompileError, UnsupportedOperator};
-pub use frontends::{ModelFormat, gguf::BATCH};
+pub use frontends::{
+    ModelFormat,
+    gguf::{BATCH, BATCH_SAMPLE},
+};
 pub use halite_sizes::Region;
 pub use location::SourceLocation;
 pub use model::Model;

@@ -77,13 +77,13 @@ impl Model {
         self.inner.hold_caches(formats)
     }
 
-    /// Adds a function `batch` to a language model, which takes a step of several sequences at once; to be said before anything is asked
-    /// of its functions.
+    /// Adds a function `batch` to a language model, which takes a step of several sequences at once, and where these are to `draw` their
+    /// tokens on the device, `batch_sample`; to be said before anything is asked of its functions.
     ///
     /// # Errors
     /// The model has no steps of its own making.
-    pub fn decode_batches(&mut self) -> Result<(), CompileError> {
-        self.inner.decode_batches()
+    pub fn decode_batches(&mut self, draw: bool) -> Result<(), CompileError> {
+        self.inner.decode_batches(draw)
     }
 
     /// Adds functions that choose the next token by the logits of one of its functions, one for each [`ChoiceWay`].

@@ -159,7 +159,7 @@ fn a_step_of_several_sequences_is_that_of_each() {
     let (lengths, nobody) = ([7usize, 33, 20, 1], 2);
     for name in ["llama", "gemma3", "qwen3moe"] {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
-        model.decode_batches().unwrap();
+        model.decode_batches(true).unwrap();
         let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();
         let before: Vec<Vec<Values>> =
             lengths.iter().map(|length| call(&model, &text[..*length], 0, &[]).1).collect();
@@ -193,4 +193,62 @@ fn a_step_of_several_sequences_is_that_of_each() {
     }
     let error = open(bytes("llama.gguf")).unwrap().inputs("batch").unwrap_err().to_string();
     assert!(error.contains("no function 'batch'"), "only where it is asked for: {error}");
+}
+
+#[test]
+fn several_sequences_draw_each_by_its_own_numbers() {
+    let mut model = open(bytes("llama.gguf")).unwrap();
+    let error = model.inputs("batch_sample").unwrap_err().to_string();
+    assert!(error.contains("no function 'batch_sample'"), "only where it is asked for: {error}");
+    model.decode_batches(true).unwrap();
+    let lengths = [6usize, 20, 11, 3];
+    let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();
+    let before: Vec<Vec<Values>> =
+        lengths.iter().map(|length| call(&model, &text[..*length], 0, &[]).1).collect();
+    let evaluate = |name: &str, sampling: Option<Vec<f64>>| {
+        let dims = [("batch", lengths.len() as u64), ("context", CONTEXT)];
+        let dims = dims.map(|(name, size)| (name.to_owned(), size)).into();
+        let all = [Bindings { dims, ..Bindings::default() }];
+        let (mut function, _) = model.function(name, &all, Precision::Model, &Control::default()).unwrap();
+        let tokens = lengths.iter().map(|length| text[*length]).collect();
+        let positions = lengths.iter().map(|length| *length as i64).collect();
+        let mut inputs = vec![Values::Int(tokens), Values::Int(positions)];
+        inputs.extend(sampling.map(Values::Float));
+        inputs.extend(behind_each_other(&before));
+        function.versions.remove(0).evaluate(&inputs).unwrap()
+    };
+    let both = evaluate("batch", None);
+    let logits = both[0].floats();
+    let width = logits.len() / lengths.len();
+    // The most likely one; of three the last; of all within a part and by a temperature; of those half as likely.
+    let numbers = [
+        [1.0, 2.0, 0.0, 1.0, 0.3],
+        [3.0, 2.0, 0.0, 1.0, 0.999_999],
+        [64.0, 0.9, 0.0, 0.5, 0.6],
+        [64.0, 2.0, 0.5, 1.0, 0.8],
+    ];
+    let drawn = evaluate("batch_sample", Some(numbers.concat()));
+    assert_eq!(drawn.len(), both.len() - 1, "it gives no logits");
+    for (row, [count, part, least, factor, random]) in numbers.into_iter().enumerate() {
+        let own = &logits[row * width..][..width];
+        let mut order: Vec<usize> = (0..width).collect();
+        order.sort_by(|a, b| own[*b].total_cmp(&own[*a]));
+        let first = own[order[0]];
+        let weight = |place: &usize| (own[*place] - first).exp();
+        order.truncate(count as usize);
+        let all: f64 = order.iter().map(weight).sum();
+        let mut sum = 0.0;
+        order.retain(|place| {
+            sum += weight(place);
+            sum - weight(place) < all * part && weight(place) >= least
+        });
+        let scaled = |place: &usize| ((own[*place] - first) * factor).exp();
+        let mut left = random * order.iter().map(scaled).sum::<f64>();
+        let wanted = order.iter().find(|place| {
+            left -= scaled(place);
+            left < 0.0
+        });
+        assert_eq!(drawn[0].int(row), *wanted.unwrap() as i64, "row {row}");
+    }
+    assert_eq!(drawn[0].int(0), both[1].int(0));
 }

@@ -72,9 +72,10 @@ fn write(generator: &Generator, texts: &mut [&mut Text], steps: usize) {
 fn steps_of_several_sequences_are_those_of_each() {
     let Some(device) = device() else { return };
     let lengths = [3, 40, 17, 8];
-    for name in ["llama", "gemma3", "qwen3moe"] {
+    let places = [("llama", ChooseOn::Host), ("gemma3", ChooseOn::Device), ("qwen3moe", ChooseOn::Device)];
+    for (name, place) in places {
         let single = generator(&device, name, GeneratorOptions::new());
-        let several = generator(&device, name, GeneratorOptions::new().batch(4));
+        let several = generator(&device, name, GeneratorOptions::new().batch(4).choose_on(place));
         assert_eq!((single.batch(), several.batch()), (1, 4));
         for sampling in [Sampling::greedy(), Sampling { seed: 7, ..Sampling::default() }] {
             let wanted =
@@ -234,4 +235,110 @@ fn steps_end_and_fail_as_those_of_one_sequence() {
     refused(several.append_each(&mut [(&mut other.sequence, 9999)], &options), "there is no token 9999");
     full.sequence.prompt(&prompt(4, 64), &options).unwrap();
     refused(several.append_each(&mut [(&mut full.sequence, 3)], &options), "do not fit");
+}
+
+#[test]
+fn steps_under_way_are_nobodys_business() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let single = generator(&device, "llama", GeneratorOptions::new());
+    let several = generator(&device, "llama", GeneratorOptions::new().batch(4).choose_on(ChooseOn::Device));
+    let drawn = |seed| Sampling { seed, ..Sampling::default() };
+    let penalized = Sampling { repeat_penalty: 1.3, ..drawn(9) };
+    // Of one step each has its own way to choose; the last leaves all of it to the host.
+    let ways = [Sampling::greedy(), drawn(5), drawn(6), penalized];
+    let wanted = |number: usize, count| alone(&single, &prompt(number, 9 + number), &ways[number], count);
+    let new = |number: usize| Text::new(begun(&several, &prompt(number, 9 + number)), &ways[number]);
+    let mut texts: Vec<Text> = (0..4).map(new).collect();
+    let [a, b, c, d] = &mut texts[..] else { panic!("four texts") };
+    write(&several, &mut [a, b, c], 5);
+    write(&several, &mut [a, b, c, d], 2);
+    write(&several, &mut [c, a, b], 4);
+    for (number, text) in texts.iter().enumerate() {
+        assert_eq!(text.told, wanted(number, text.told.len()), "text {number}");
+    }
+    // What a program does with one of them is as if nothing were under way: the others go on.
+    let [a, b, c, _] = &mut texts[..] else { panic!("four texts") };
+    write(&several, &mut [a, b, c], 2);
+    assert!(a.sequence.logits().is_empty(), "the device chooses, and nobody has read them");
+    let (fork, saved) = (a.sequence.fork().unwrap(), b.sequence.save().unwrap());
+    let mut copies = [Text::new(fork, &ways[0]), Text::new(several.sequence().unwrap(), &ways[1])];
+    copies[1].sequence.ignore_end(true);
+    copies[1].sequence.load(&saved).unwrap();
+    copies[1].sampler = b.sampler.clone();
+    c.sequence.truncate(c.sequence.tokens().len() - 3);
+    c.sequence.append(&[40, 41], &options).unwrap();
+    let (before, sampler) = (c.sequence.tokens().to_vec(), c.sampler.clone());
+    write(&several, &mut [a, b, c], 3);
+    for (text, number) in [(&*a, 0), (&*b, 1)] {
+        assert_eq!(text.told, wanted(number, text.told.len()), "text {number}");
+    }
+    for (copy, number) in copies.iter_mut().zip([0, 1]) {
+        write(&several, &mut [copy], 4);
+        assert_eq!(copy.told, wanted(number, 17)[13..], "the copy of text {number}");
+    }
+    let mut again = Text::new(begun(&single, &before), &ways[2]);
+    again.sampler = sampler;
+    write(&single, &mut [&mut again], 3);
+    assert_eq!(again.told, c.told[c.told.len() - 3..]);
+}
+
+#[test]
+fn another_sampler_than_the_device_drew_for_has_its_own_tokens() {
+    let Some(device) = device() else { return };
+    let single = generator(&device, "llama", GeneratorOptions::new());
+    let several = generator(&device, "llama", GeneratorOptions::new().batch(2).choose_on(ChooseOn::Device));
+    let drawn = |seed| Sampling { seed, ..Sampling::default() };
+    let [mut a, mut b] = [0, 1].map(|own| Text::new(begun(&several, &prompt(own, 9)), &drawn(own as u64)));
+    write(&several, &mut [&mut a, &mut b], 3);
+    b.sampler = Sampler::new(drawn(77));
+    let mut other = Text::new(begun(&single, b.sequence.tokens()), &drawn(77));
+    write(&single, &mut [&mut other], 4);
+    b.told.clear();
+    write(&several, &mut [&mut a, &mut b], 4);
+    assert_eq!(b.told, other.told);
+    assert_eq!(a.told, alone(&single, &prompt(0, 9), &drawn(0), 7));
+}
+
+#[test]
+fn who_ends_while_steps_are_under_way_leaves_the_others_alone() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let several = generator(&device, "llama", GeneratorOptions::new().batch(3).choose_on(ChooseOn::Device));
+    let single = generator(&device, "llama", GeneratorOptions::new());
+    let greedy = Sampling::greedy();
+    let mut texts: Vec<Text> = [60, 30, 5]
+        .iter()
+        .enumerate()
+        .map(|(number, length)| Text::new(begun(&several, &prompt(number, *length)), &greedy))
+        .collect();
+    // The first is full after four tokens, and asks again and again.
+    for step in 0..9 {
+        let mut members: Vec<_> =
+            texts.iter_mut().map(|text| (&mut text.sequence, &mut text.sampler)).collect();
+        let next = several.step(&mut members, &options).unwrap();
+        assert_eq!(next[0] == Next::Stop(Stop::Context), step >= 4, "step {step}: {next:?}");
+        for (text, next) in texts.iter_mut().zip(next) {
+            if let Next::Token(token) = next {
+                text.told.push(token);
+            }
+        }
+        // A step that is ended while others are under way changes nothing.
+        let cancel = CancelToken::new();
+        cancel.cancel();
+        let mut members: Vec<_> =
+            texts.iter_mut().map(|text| (&mut text.sequence, &mut text.sampler)).collect();
+        let failed = several.step(&mut members, &RunOptions::new().cancel(&cancel)).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Cancelled);
+    }
+    for (number, (text, length)) in texts.iter().zip([60, 30, 5]).enumerate() {
+        let wanted = alone(&single, &prompt(number, length), &greedy, if number == 0 { 4 } else { 9 });
+        assert_eq!(text.told, wanted, "text {number}");
+    }
+    // The seat of one that goes while the device works on it is another's, who finds nothing.
+    drop(texts.remove(1));
+    let mut late = Text::new(begun(&several, &prompt(7, 11)), &greedy);
+    write(&several, &mut [&mut late, &mut texts[1]], 6);
+    assert_eq!(late.told, alone(&single, &prompt(7, 11), &greedy, 6));
+    assert_eq!(texts[1].told, alone(&single, &prompt(2, 5), &greedy, 15));
 }

@@ -6,7 +6,7 @@ use std::{fs, ops::ControlFlow};
 
 use crate::common::{builder, device, repo};
 use halite::{
-    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, RunOptions, Sampler, Sampling,
+    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Next, RunOptions, Sampler, Sampling,
     Sequence, Stop,
 };
 
@@ -123,4 +123,33 @@ fn what_makes_no_generator_is_told() {
     fs::write(&path, "{").unwrap();
     let (kind, text) = refused(GROWS.0, GeneratorOptions::new().tokenizer(path));
     assert!(kind == ErrorKind::InvalidInput && text.contains("tokenizer.json"), "{text}");
+}
+
+#[test]
+fn several_sequences_take_their_steps_one_by_one() {
+    let Some(device) = device() else { return };
+    for (model, wanted) in [GROWS, PLACED] {
+        let options = GeneratorOptions::new().tokenizer(repo(TOKENIZER)).context(64).batch(2);
+        let mut builder = builder(&device).model(repo(model));
+        if model == GROWS.0 {
+            builder = builder.dimension("size", 16);
+        }
+        let generator = builder.generator(options).unwrap();
+        assert_eq!(generator.batch(), 1);
+        let prompts = [&PROMPT[..], &PROMPT[..4]];
+        let mut all = prompts.map(|prompt| {
+            let mut sequence = generator.sequence().unwrap();
+            sequence.ignore_end(true);
+            sequence.prompt(prompt, &RunOptions::new()).unwrap();
+            (sequence, Sampler::new(Sampling::greedy()))
+        });
+        let mut alone = generator.sequence().unwrap();
+        alone.prompt(prompts[1], &RunOptions::new()).unwrap();
+        let other = written(&mut alone, 6);
+        for step in 0..6 {
+            let mut members: Vec<_> = all.iter_mut().map(|(sequence, sampler)| (sequence, sampler)).collect();
+            let next = generator.step(&mut members, &RunOptions::new()).unwrap();
+            assert_eq!(next, [Next::Token(wanted[step]), Next::Token(other[step])], "{model}");
+        }
+    }
 }

@@ -34,6 +34,7 @@ pub extern "system" fn Java_org_halite_Native_generator<'local>(
     scoring: jboolean,
     tokenizer: JString<'local>,
     choose_on: JString<'local>,
+    batch: jlong,
     timeout: jlong,
     token: jlong,
     listener: JObject<'local>,
@@ -47,6 +48,7 @@ pub extern "system" fn Java_org_halite_Native_generator<'local>(
         if !tokenizer.is_null() {
             wanted = wanted.tokenizer(convert::text(env, &tokenizer)?);
         }
+        wanted = wanted.batch(usize::try_from(batch).unwrap_or(1));
         if context != 0 {
             let context = usize::try_from(context);
             wanted = wanted.context(context.map_err(|_| Failure::invalid("a context is not negative"))?);

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use halite::{CancelToken, Embedder, Generator, Outputs, Sequence, Session, State, Tensor};
+use halite::{CancelToken, Embedder, Generator, Outputs, Sampler, Sequence, Session, State, Tensor};
 use jni::{EnvUnowned, objects::JClass, sys::jlong};
 use parking_lot::{Mutex, RwLock};
 
@@ -29,10 +29,21 @@ pub enum Held {
     Generator(Generator),
     /// Tokens and their caches; one call at a time uses them.
     Sequence(Arc<Mutex<Sequence>>),
+    /// What chooses the tokens of a sequence.
+    Sampler(Chooser),
     /// A language model that makes vectors.
     Embedder(Embedder),
     /// A switch that stops work.
     Token(CancelToken),
+}
+
+/// What chooses the tokens of a sequence; one call at a time uses it.
+#[derive(Clone)]
+pub struct Chooser {
+    /// How.
+    pub sampler: Arc<Mutex<Sampler>>,
+    /// Whether the model writes on behind the token that ends a text.
+    pub ignore_end: bool,
 }
 
 static HELD: LazyLock<RwLock<HashMap<i64, Held>>> = LazyLock::new(RwLock::default);
@@ -76,6 +87,8 @@ finder! {
     generator: Generator -> Generator;
     /// Tokens and their caches.
     sequence: Sequence -> Arc<Mutex<Sequence>>;
+    /// What chooses the tokens of a sequence.
+    sampler: Sampler -> Chooser;
     /// A language model that makes vectors.
     embedder: Embedder -> Embedder;
     /// A switch that stops work.

@@ -35,5 +35,6 @@ mod progress;
 mod sequence;
 mod session;
 mod state;
+mod steps;
 mod tensor;
 mod writing;

@@ -40,18 +40,7 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
     listener: JObject<'local>,
 ) -> JString<'local> {
     enter(env, |env| {
-        let own = Sampling::default();
-        let float = |given: jfloat, own: f32| if given.is_nan() { own } else { given };
-        let count = |given: jint, own: usize| usize::try_from(given).unwrap_or(own);
-        let sampling = Sampling {
-            temperature: float(temperature, own.temperature),
-            top_k: count(top_k, own.top_k),
-            top_p: float(top_p, own.top_p),
-            min_p: float(min_p, own.min_p),
-            repeat_penalty: float(penalty, own.repeat_penalty),
-            repeat_last: count(penalty_last, own.repeat_last),
-            seed: seed.cast_unsigned(),
-        };
+        let sampling = sampling([temperature, top_p, min_p, penalty], [top_k, penalty_last], seed);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let stops = StopTexts::new(convert::texts(env, &stops)?);
         let (sequence, mut reader) = (held::sequence(sequence)?, Reader::new(env, &texts)?);
@@ -69,6 +58,24 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
         let name = stop_name(stop, by_text)?;
         Ok(env.new_string(name)?)
     })
+}
+
+/// How tokens are chosen, as Java's half says. Numbers that are not given (not a number, negative) are the library's own.
+pub fn sampling(floats: [jfloat; 4], counts: [jint; 2], seed: jlong) -> Sampling {
+    let own = Sampling::default();
+    let float = |given: jfloat, own: f32| if given.is_nan() { own } else { given };
+    let count = |given: jint, own: usize| usize::try_from(given).unwrap_or(own);
+    let [temperature, top_p, min_p, penalty] = floats;
+    let [top_k, penalty_last] = counts;
+    Sampling {
+        temperature: float(temperature, own.temperature),
+        top_k: count(top_k, own.top_k),
+        top_p: float(top_p, own.top_p),
+        min_p: float(min_p, own.min_p),
+        repeat_penalty: float(penalty, own.repeat_penalty),
+        repeat_last: count(penalty_last, own.repeat_last),
+        seed: seed.cast_unsigned(),
+    }
 }
 
 /// The name of a reason in Java's enumeration `Stop`.

@@ -189,6 +189,7 @@ class Generator:
         scoring: bool = False,
         tokenizer: _Path | None = None,
         choose_on: Literal["auto", "host", "device"] = "auto",
+        batch: int = 1,
         device: _DeviceChoice | _List[_DeviceChoice] | None = None,
         options: Mapping[str, str] | None = None,
         plugins: bool = False,
@@ -217,6 +218,11 @@ class Generator:
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...
+    def step(
+        self, writers: _List[tuple[Sequence, Sampler]], /, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> list[int | Literal["end", "context"]]: ...
+    @property
+    def batch(self) -> int: ...
     def sequence(self) -> Sequence: ...
     def tokenize(self, text: str, *, control: bool = False) -> list[int]: ...
     def text(self, tokens: _List[int]) -> str: ...
@@ -275,6 +281,23 @@ class Progress:
     def done(self) -> int: ...
     @property
     def total(self) -> int: ...
+
+@final
+class Sampler:
+    """Chooses the tokens of a sequence, one behind the other."""
+
+    def __new__(
+        cls,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repeat_penalty: float | None = None,
+        repeat_last: int | None = None,
+        seed: int | None = None,
+        ignore_end: bool = False,
+    ) -> Sampler: ...
 
 @final
 class Sequence:

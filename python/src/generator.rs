@@ -12,6 +12,7 @@ use crate::{
     sequence::Sequence,
     session::{Choices, Session},
     source,
+    steps::{self, Sampler},
     stream::{Stream, Wanted},
     work::short,
 };
@@ -42,8 +43,8 @@ impl Generator {
     /// Reads the model, opens a device, compiles for it, and loads the weights.
     #[new]
     #[pyo3(signature = (
-        model, *, context=None, cache_types=None, scoring=false, tokenizer=None, choose_on="auto", device=None, options=None,
-        plugins=false, precision=None, cache=None, load=None, tuning=None, timeout=None, cancel=None, progress=None
+        model, *, context=None, cache_types=None, scoring=false, tokenizer=None, choose_on="auto", batch=1, device=None,
+        options=None, plugins=false, precision=None, cache=None, load=None, tuning=None, timeout=None, cancel=None, progress=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn new(
@@ -54,6 +55,7 @@ impl Generator {
         scoring: bool,
         tokenizer: Option<PathBuf>,
         choose_on: &str,
+        batch: usize,
         device: Option<&Bound<'_, PyAny>>,
         options: Option<BTreeMap<String, String>>,
         plugins: bool,
@@ -65,7 +67,7 @@ impl Generator {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Generator> {
-        let mut wanted = GeneratorOptions::new().scoring(scoring);
+        let mut wanted = GeneratorOptions::new().scoring(scoring).batch(batch);
         wanted = wanted.choose_on(ChooseOn::from_str(choose_on).or_raise(py)?);
         if let Some(context) = context {
             wanted = wanted.context(context);
@@ -118,6 +120,25 @@ impl Generator {
         let tokens = sequence.tokens.clone();
         let sequence = Py::new(py, sequence)?.into_any();
         Stream::new(py, (tokens, sequence), &wanted, max_tokens, stop, bounds)
+    }
+
+    /// The next token of each of these sequences, as its sampler chooses it, which is added to it: what is behind all of them is computed
+    /// together. Gives the number of the token, or why there is none: `end` (the model ended what it says), `context` (it is full).
+    #[pyo3(signature = (writers, /, *, timeout=None, cancel=None))]
+    fn step(
+        &self,
+        py: Python<'_>,
+        writers: Vec<(Bound<'_, Sequence>, Bound<'_, Sampler>)>,
+        timeout: Option<f64>,
+        cancel: Option<&CancelToken>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        steps::step(py, &self.0, &writers, &Bounds::new(py, timeout, cancel, None)?)
+    }
+
+    /// How many sequences take a step together at most.
+    #[getter]
+    fn batch(&self) -> usize {
+        self.0.batch()
     }
 
     /// A sequence without tokens.

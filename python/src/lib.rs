@@ -26,6 +26,7 @@ mod sequence;
 mod session;
 mod source;
 mod state;
+mod steps;
 mod stream;
 mod tensor;
 mod tokens;
@@ -51,6 +52,7 @@ mod _halite {
         sequence::Sequence,
         session::Session,
         state::State,
+        steps::Sampler,
         stream::Stream,
         tensor::Tensor,
     };

@@ -32,7 +32,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// With the library's own choices for the rest.
-    fn sampling(&self) -> Sampling {
+    pub fn sampling(&self) -> Sampling {
         let own = Sampling::default();
         Sampling {
             temperature: self.temperature.unwrap_or(own.temperature),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use halite::Sequence as Inner;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 use crate::{
@@ -31,6 +31,21 @@ impl Tokens {
     /// The generator that they belong to.
     pub fn generator(&self) -> &halite::Generator {
         &self.generator
+    }
+
+    /// Whether these are the same tokens.
+    pub fn is_same(&self, other: &Tokens) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Where they are, by which those who want several take them in the same order.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
+    /// The sequence, unless another call uses it for long.
+    pub fn lock(&self) -> Option<MutexGuard<'_, Inner>> {
+        self.inner.try_lock_for(PATIENCE)
     }
 
     /// Does something that ends soon with the sequence, which nobody else may be using.
@@ -67,7 +82,8 @@ impl Tokens {
     }
 }
 
-fn in_use(py: Python<'_>) -> PyErr {
+/// The error that somebody else uses a sequence.
+pub fn in_use(py: Python<'_>) -> PyErr {
     invalid(
         py,
         "the sequence is used by another call; each call needs one of its own, such as a fork() of this one",

@@ -245,3 +245,42 @@ def test_decoders_in_other_formats_write_with_a_tokenizer_from_a_file(device):
     stream.read()
     # ONNX Runtime's most likely tokens.
     assert stream.tokens == [36, 37, 36, 40, 49, 23] and stream.stop == "length"
+
+
+@pytest.mark.parametrize("place", ["host", "device"])
+def test_steps_of_several_sequences_are_those_of_each(device, place):
+    several = halite.Generator(FILES / "llama.gguf", context=64, device=device, cache=False, batch=3, choose_on=place)
+    assert several.batch == 3
+    ways = [{"temperature": 0}, {"temperature": 0.9, "top_k": 20, "seed": 4}, {"temperature": 0.9, "top_k": 20, "seed": 5}]
+    prompts = [[5, 6, 7], list(range(3, 30)), [9, 40]]
+    writers = []
+    for prompt, way in zip(prompts, ways):
+        sequence = several.sequence()
+        sequence.prompt(prompt)
+        writers.append((sequence, halite.Sampler(ignore_end=True, **way)))
+    told = [several.step(writers) for _ in range(7)]
+    # One leaves, the others go on.
+    told_behind = [several.step(writers[1:]) for _ in range(3)]
+    for place, (prompt, way) in enumerate(zip(prompts, ways)):
+        own = [step[place] for step in told] + [step[place - 1] for step in told_behind if place > 0]
+        stream = several.generate(prompt, max_tokens=len(own), ignore_end=True, **way)
+        stream.read()
+        assert own == stream.tokens and writers[place][0].tokens == prompt + own
+
+
+def test_who_takes_a_step_is_checked(device):
+    several = halite.Generator(FILES / "llama.gguf", context=64, device=device, cache=False, batch=2)
+    full, empty = several.sequence(), several.sequence()
+    full.prompt(list(range(3, 67)))
+    sampler = halite.Sampler(temperature=0, ignore_end=True)
+    assert several.step([(full, sampler)]) == ["context"] and several.step([]) == []
+    with pytest.raises(halite.Error, match="takes part in a step once"):
+        several.step([(full, sampler), (full, halite.Sampler())])
+    with pytest.raises(halite.Error, match="takes part in a step once"):
+        several.step([(full, sampler), (empty, sampler)])
+    with pytest.raises(halite.Error, match="give it a prompt"):
+        several.step([(full, sampler), (empty, halite.Sampler())])
+    token = halite.CancelToken()
+    token.cancel()
+    with pytest.raises(halite.Error, match="cancelled"):
+        several.step([(full, sampler)], cancel=token)

@@ -52,7 +52,7 @@ impl Sampling {
 }
 
 /// Chooses tokens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sampler {
     sampling: Sampling,
     random: u64,

@@ -68,7 +68,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 4
+#define HALITE_C_ABI_MINOR 5
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -123,6 +123,9 @@ typedef struct halite_pending halite_pending;
 
 /// Where the time of one call went, from host to host.
 typedef struct halite_profile halite_profile;
+
+/// Chooses the tokens of a sequence, one behind the other. One call at a time uses it; others wait.
+typedef struct halite_sampler halite_sampler;
 
 /// A sequence of tokens, with caches on the device of what the model computed of them. One call at a time uses it; others wait. A
 /// call that fails leaves the tokens as they were before it.
@@ -435,8 +438,10 @@ typedef struct {
     bool scoring;
     /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
     const char *tokenizer;
-    /// Where tokens are chosen by `halite_sequence_generate`.
+    /// Where tokens are chosen by `halite_sequence_generate` and `halite_generator_step`.
     halite_choose_on choose_on;
+    /// How many sequences `halite_generator_step` takes a step of together at most; 0 is 1, which is each alone.
+    size_t batch;
 } halite_generator_options;
 
 /// A message of a conversation.
@@ -500,6 +505,18 @@ typedef struct {
 
 /// Why a model writes no further: one of `HALITE_STOP_…`.
 typedef uint32_t halite_stop;
+
+/// A sequence that takes a step, and what becomes of it.
+typedef struct {
+    /// The sequence.
+    halite_sequence *sequence;
+    /// What chooses its tokens.
+    halite_sampler *sampler;
+    /// Is written: the token that the sequence has now; `HALITE_NO_TOKEN` where it has no other.
+    uint32_t token;
+    /// Is written: why there is no token; 0 where there is one.
+    halite_stop stop;
+} halite_writer;
 
 /// A file, device, driver, function, input or output that was named does not exist.
 #define HALITE_ERROR_NOT_FOUND 1
@@ -1479,7 +1496,8 @@ halite_error *halite_sequence_tokens(const halite_sequence *sequence,
                                      halite_tokens **out);
 
 /// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no error,
-/// where they have to be computed first: before the first token, and behind `halite_sequence_load` and `halite_sequence_truncate`.
+/// where they have to be computed first: before the first token, behind `halite_sequence_load` and `halite_sequence_truncate`, and where
+/// the device chose the next token.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_logits(const halite_sequence *sequence,
@@ -1506,6 +1524,39 @@ halite_error *halite_sequence_load(halite_sequence *sequence,
 
 /// Frees a sequence.
 HALITE_API void halite_sequence_free(halite_sequence *sequence);
+
+/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL takes the most
+/// likely ones.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_sampler_create(const halite_generation *generation,
+                                    halite_sampler **out);
+
+/// Frees a sampler.
+HALITE_API void halite_sampler_free(halite_sampler *sampler);
+
+/// How many sequences take a step together at most.
+HALITE_API size_t halite_generator_batch(const halite_generator *generator);
+
+/// The next token of each of these sequences, which is added to them: what is behind all of them is computed together, so that weights are
+/// read once. Sequences come and go between steps: who writes is who is in the list. Each sequence and each sampler is in it once. Where
+/// the device chooses tokens (`halite_generator_options.choose_on`), it works on the step behind this one when the function returns.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_step(const halite_generator *generator,
+                                    halite_writer *writers,
+                                    size_t count,
+                                    const halite_run_options *options);
+
+/// Adds a token to each of these sequences, and computes the logits behind it, of all together: for programs that choose tokens
+/// themselves. Both arrays have `count` elements; each sequence is there once.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_append_each(const halite_generator *generator,
+                                           halite_sequence *const *sequences,
+                                           const uint32_t *tokens,
+                                           size_t count,
+                                           const halite_run_options *options);
 
 /// Reads a GGUF file of a model for embeddings; otherwise as `halite_session_builder_build`.
 HALITE_API

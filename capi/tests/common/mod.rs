@@ -1,6 +1,8 @@
 //! What tests of the C interface share: calling it as C does, and the device that they run on.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod models;
+
 use std::{
     ffi::{CStr, CString, c_char},
     path::Path,

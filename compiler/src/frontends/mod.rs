@@ -126,11 +126,12 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Gives the model a function `batch` beside `main`, which takes a step of several sequences at once.
+    /// Gives the model a function `batch` beside `main`, which takes a step of several sequences at once, and where these are to `draw` their
+    /// tokens on the device, `batch_sample`.
     ///
     /// # Errors
     /// The model has no steps of its own making.
-    fn decode_batches(&mut self) -> Result<(), CompileError> {
+    fn decode_batches(&mut self, _draw: bool) -> Result<(), CompileError> {
         Err(CompileError::Request("only models in GGUF files take steps of several sequences at once".into()))
     }
 

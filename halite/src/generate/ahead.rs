@@ -9,11 +9,12 @@ use std::{
 use halite_compiler::{CHOSEN, SAMPLING};
 use halite_text::{Decoder, Sampler};
 
-use super::{Piece, Sequence, Stop, choosing::Chooser, sequence::no_tokens};
+use super::{
+    Piece, Sequence, Stop,
+    choosing::{Chooser, SLOW},
+    sequence::no_tokens,
+};
 use crate::{Error, Pending, Result, RunOptions, Tensor, options::Limits};
-
-/// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
-const SLOW: Duration = Duration::from_millis(50);
 
 /// Calls that are under way. Each takes the token that the one before it chose.
 struct Calls<'a> {

@@ -1,39 +1,17 @@
 //! Steps of several sequences at once, which read the model's weights once.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use halite_compiler::CHOSEN;
 use halite_text::Sampler;
 
 use super::{
-    Calls, Generator, Sequence, Stop,
-    seats::{Ready, Seat, Seats},
-    sequence::no_number,
+    Calls, Generator, Sequence,
+    flight::{Flight, Ticket},
+    members::{Added, Member, Next},
+    seats::{LOGITS, NOBODY, Ready, Seat, Seats},
 };
 use crate::{Error, Result, RunOptions, Tensor, options::Limits};
-
-/// The place of a row that is of no sequence.
-const NOBODY: i64 = -1;
-/// Results of a step: the logits of each sequence, and the most likely tokens.
-const LOGITS: &str = "logits";
-
-/// What a sequence writes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Next {
-    /// This token, which the sequence has now.
-    Token(u32),
-    /// Nothing: the sequence is as it was.
-    Stop(Stop),
-}
-
-/// A token on its way into a sequence.
-struct Added<'a> {
-    sequence: &'a mut Sequence,
-    token: u32,
-    /// Whether somebody looks at the logits behind it, and not at the most likely token alone.
-    reads: bool,
-}
 
 impl Generator {
     /// How many sequences take a step together at most ([`super::GeneratorOptions::batch`]).
@@ -69,42 +47,104 @@ impl Generator {
     /// # Ok::<(), halite::Error>(())
     /// ```
     ///
-    /// Tokens are those that each sequence writes alone, up to what devices round. Where a sampler takes the most likely token, the device
-    /// finds it, and its logits are not read ([`Sequence::logits`] is empty behind it); otherwise the host chooses. Sequences beyond
-    /// [`Generator::batch`], and those of models that are no GGUF files, take their steps one by one.
+    /// Tokens are those that each sequence writes alone, up to what devices round. Where the device chooses for all of them
+    /// ([`super::ChooseOn`]), it works on the two steps behind this one when this returns: the next call, for the same sequences or fewer of
+    /// them, does not make it wait. Otherwise the device finds most likely tokens, and the host chooses where samplers take others. Logits
+    /// are not read where the device has the token ([`Sequence::logits`] is empty behind it). Sequences beyond [`Generator::batch`], and
+    /// those of models that are no GGUF files, take their steps one by one.
     ///
     /// # Errors
     /// A sequence is of another generator or has no tokens, no logit is a number, the device fails, or the options end it. Sequences and
-    /// samplers are as they were then, but for those whose step was done before.
+    /// samplers are as they were then, but for those whose step was done before; where a device failed in a step that was under way, the
+    /// last token is taken back.
     pub fn step(
         &self,
         members: &mut [(&mut Sequence, &mut Sampler)],
         options: &RunOptions,
     ) -> Result<Vec<Next>> {
+        members.iter().try_for_each(|(sequence, _)| self.check_own(sequence))?;
+        let limits = self.session().begin(options);
+        limits.check("a step of several sequences")?;
         let before = members.iter().map(|(own, sampler)| ((**sampler).clone(), own.tokens().len()));
         let before: Vec<(Sampler, usize)> = before.collect();
-        let mut next = Vec::new();
-        let chosen = members.iter_mut().try_for_each(|(sequence, sampler)| {
-            next.push(self.next_of(sequence, sampler, options)?);
-            Ok(())
+        let all = members.iter_mut().map(|(sequence, sampler)| {
+            let (sequence, sampler): (&mut Sequence, &mut Sampler) = (sequence, sampler);
+            Member { sequence, sampler, next: None, is_done: false }
         });
-        let done = chosen.and_then(|()| {
-            let added = members.iter_mut().zip(&next).filter_map(|((sequence, sampler), next)| match next {
-                Next::Token(token) => {
-                    Some(Added { sequence, token: *token, reads: !sampler.sampling().is_greedy() })
-                }
-                Next::Stop(_) => None,
-            });
-            self.add(added.collect(), options)
-        });
+        let mut all: Vec<Member<'_>> = all.collect();
+        let done = self.take_steps(&mut all, options, &limits);
+        let next = all.into_iter().filter_map(|member| member.next).collect();
         if done.is_err() {
             for ((sequence, sampler), (before, length)) in members.iter_mut().zip(before) {
-                if sequence.tokens().len() == length {
+                if sequence.tokens().len() <= length {
                     **sampler = before;
                 }
             }
         }
         done.map(|()| next)
+    }
+
+    /// The next tokens of all of these, in steps of as many as can take one together.
+    fn take_steps(&self, all: &mut [Member<'_>], options: &RunOptions, limits: &Limits) -> Result<()> {
+        // Who was away, or is new, chooses here.
+        for member in all.iter_mut().filter(|member| !member.sequence.flies()) {
+            member.choose(options)?;
+        }
+        // They join the others of their bench, whose flight ends.
+        if let Some(seats) = self.seats() {
+            let mut benches = Vec::new();
+            for member in all.iter_mut().filter(|member| member.is_to_add()) {
+                member.sequence.sit(seats, limits)?;
+                benches.extend(member.sequence.seat.as_ref().map(|seat| seat.place().0));
+            }
+            let joined = |member: &&mut Member<'_>| {
+                let bench = member.sequence.ticket.as_ref().map(Ticket::bench);
+                bench.is_some_and(|bench| benches.contains(&bench))
+            };
+            for member in all.iter_mut().filter(joined) {
+                member.choose(options)?;
+            }
+        }
+        self.go_on(all, options, limits)?;
+        let added = all.iter_mut().filter(|member| member.is_to_add()).filter_map(|member| {
+            let Some(Next::Token(token)) = member.next else { return None };
+            let reads = !member.sampler.sampling().is_greedy();
+            Some(Added { sequence: member.sequence, token, reads, sampler: Some(member.sampler) })
+        });
+        self.add(added.collect(), options)
+    }
+
+    /// Those whose steps are under way go on; where that is not possible they choose here.
+    fn go_on(&self, all: &mut [Member<'_>], options: &RunOptions, limits: &Limits) -> Result<()> {
+        let mut rest: Vec<&mut Member<'_>> = all
+            .iter_mut()
+            .filter(|member| member.sequence.ticket.is_some() && member.next.is_none())
+            .collect();
+        while let Some(ticket) = rest.first().and_then(|first| first.sequence.ticket.as_ref()) {
+            let flight = ticket.flight().clone();
+            let is_on = |member: &&mut Member<'_>| {
+                member.sequence.ticket.as_ref().is_some_and(|own| Arc::ptr_eq(own.flight(), &flight))
+            };
+            let (mut own, others) = rest.into_iter().partition::<Vec<_>, _>(is_on);
+            rest = others;
+            let went = flight.go_on(&mut own, limits);
+            if went.is_err() && limits.check("a step of several sequences").is_ok() {
+                // The device failed: what it was to compute is taken back.
+                own.iter_mut().for_each(|member| _ = member.sequence.land());
+            }
+            if !went? {
+                own.into_iter().try_for_each(|member| member.choose(options))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where sequences are that take steps together.
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        match &self.inner.calls {
+            Calls::Pieces(pieces) => pieces.seats.as_ref(),
+            Calls::Decoder(_) => None,
+        }
     }
 
     /// Adds a token to each of these sequences and computes the logits behind it, of all together: for programs that choose tokens
@@ -120,13 +160,13 @@ impl Generator {
         }
         let added = tokens.iter_mut().map(|(sequence, token)| {
             let reads = !sequence.skips;
-            Added { sequence, token: *token, reads }
+            Added { sequence, token: *token, reads, sampler: None }
         });
         self.add(added.collect(), options)
     }
 
     fn check_own(&self, sequence: &Sequence) -> Result<()> {
-        match std::sync::Arc::ptr_eq(&self.inner, &sequence.generator().inner) {
+        match Arc::ptr_eq(&self.inner, &sequence.generator().inner) {
             true => Ok(()),
             false => {
                 Err(Error::invalid("a sequence takes steps with its own generator, and this is another"))
@@ -134,20 +174,9 @@ impl Generator {
         }
     }
 
-    fn next_of(&self, sequence: &mut Sequence, sampler: &mut Sampler, options: &RunOptions) -> Result<Next> {
-        self.check_own(sequence)?;
-        let token = sequence.choose(sampler, options)?.ok_or_else(no_number)?;
-        Ok(match token {
-            end if sequence.ends_with(end) => Next::Stop(Stop::End),
-            _ if sequence.tokens().len() >= self.context() => Next::Stop(Stop::Context),
-            token => Next::Token(token),
-        })
-    }
-
     /// Adds tokens, those of neighbours together.
     fn add(&self, mut all: Vec<Added<'_>>, options: &RunOptions) -> Result<()> {
-        let Calls::Pieces(pieces) = &self.inner.calls else { return alone(all, options) };
-        let Some(seats) = pieces.seats.as_ref().filter(|_| all.len() > 1) else { return alone(all, options) };
+        let Some(seats) = self.seats().filter(|_| all.len() > 1) else { return alone(all, options) };
         let limits = self.session().begin(options);
         for added in &mut all {
             added.sequence.sit(seats, &limits)?;
@@ -172,9 +201,12 @@ impl Generator {
                 group.extend(all.next());
             }
             match found {
+                Some(window) if self.is_ahead(seats, &group) => {
+                    Flight::begin(seats, (bench, window), &mut group, &limits)?;
+                }
                 Some(window) => {
-                    let mut ready = seats.ready(bench, &window)?;
-                    together(seats, &window, &mut ready, &mut group, &limits)?;
+                    let mut ready = seats.ready(bench, &window, false)?;
+                    together(&window, &mut ready, &mut group, &limits)?;
                     // What failed is made anew.
                     seats.keep(bench, window, ready);
                 }
@@ -182,6 +214,13 @@ impl Generator {
             }
         }
         Ok(())
+    }
+
+    /// Whether the device chooses what comes next in all of these.
+    fn is_ahead(&self, seats: &Seats, all: &[Added<'_>]) -> bool {
+        let Some(choosers) = self.inner.choosers() else { return false };
+        let is_chosen = |added: &Added<'_>| added.sampler.is_some_and(|own| choosers.of(own).is_some());
+        all.iter().all(is_chosen) && (seats.can_draw() || all.iter().all(|added| !added.reads))
     }
 }
 
@@ -192,14 +231,12 @@ fn alone(all: Vec<Added<'_>>, options: &RunOptions) -> Result<()> {
 
 /// Adds a token to each of some sequences in one call, for neighbouring seats.
 fn together(
-    seats: &Seats,
     window: &Range<usize>,
-    Ready { state, parts }: &mut Ready,
+    Ready { state, parts, .. }: &mut Ready,
     group: &mut [Added<'_>],
     limits: &Limits,
 ) -> Result<()> {
-    let row =
-        |added: &Added<'_>| added.sequence.seat.as_ref().map_or(0, |seat| seat.place().1 - window.start);
+    let row = |added: &Added<'_>| added.row(window);
     let (mut tokens, mut positions) = (vec![0i32; window.len()], vec![NOBODY; window.len()]);
     for added in group.iter() {
         (tokens[row(added)], positions[row(added)]) =
@@ -210,7 +247,7 @@ fn together(
     let reading = group.iter().filter(|added| added.reads).count();
     // Few rows are read one by one, where they are.
     let all_at_once = 2 * reading > window.len();
-    let info = seats.function().info();
+    let info = state.function().info();
     let logits = info.outputs.iter().position(|output| output.name == LOGITS);
     let unread: Vec<usize> = logits.into_iter().filter(|_| !all_at_once).collect();
     let inputs = [("tokens", &tokens), ("positions", &positions)].into();

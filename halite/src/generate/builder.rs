@@ -69,7 +69,8 @@ impl GeneratorOptions {
     /// How many sequences [`Generator::step`] takes a step of together at most; by default 1, which is each alone. Their caches lie in
     /// one piece of memory for up to 16 sequences, which is taken with the first of them, and sequences beyond these have caches of
     /// their own. The model is compiled for steps of 2, 4, 8 and 16 sequences, as far as there may be so many. Room in caches is a multiple
-    /// of 128 tokens. Only models in GGUF files take steps of several sequences; with others this does nothing.
+    /// of 128 tokens. Only models in GGUF files take steps of several sequences; those of others take theirs one
+    /// by one, which a warning says.
     #[must_use]
     pub fn batch(mut self, most: usize) -> Self {
         self.batch = most;
@@ -151,7 +152,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     // Devices that cannot bind the caches of two sequences have none.
     let has_batches = session.functions().iter().any(|function| function.name == BATCH);
-    let seats = has_batches.then(|| Seats::new(&session, BATCH, options.batch, room));
+    let seats = has_batches.then(|| Seats::new(&session, options.batch, room));
     let pieces = Pieces {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
@@ -189,6 +190,13 @@ fn of_decoder(
     }
     if options.choose_on == ChooseOn::Device {
         return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");
+    }
+    if options.batch > 1 {
+        log::warn!(
+            "only models in GGUF files take steps of several sequences together (GeneratorOptions::batch): Halite makes their \
+             graphs, with a cache for each sequence; others have the caches that they were exported with. Sequences of this one \
+             take their steps one by one; convert it to GGUF for more"
+        );
     }
     let TextFiles { tokenizer, template } = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
     let session = builder.build()?;

@@ -1,13 +1,13 @@
 //! Where the next token is chosen.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use halite_compiler::{ChoiceWay, MOST_CANDIDATES};
 use halite_text::{Sampler, Sampling};
 
 use crate::{Error, Function, Result, Session, Tensor};
 
-/// Where a [`super::Sequence`] that writes chooses its tokens.
+/// Where a [`super::Sequence`] that writes chooses its tokens, and [`super::Generator::step`] those of several.
 ///
 /// Where the device chooses, a token goes into the next call without coming by the host, which hands that call over before this one is
 /// done: the device does not wait for the host, and half a megabyte of logits stays where it is. Devices choose the most likely token, or
@@ -96,13 +96,27 @@ impl Chooser<'_> {
         if self.way == ChoiceWay::Greedy {
             return Ok(None);
         }
-        let random = sampler.fraction();
-        let numbers = numbers(sampler.sampling(), random);
+        let numbers = drawing(sampler);
         Tensor::from_slice(&numbers, [numbers.len()]).map(Some)
     }
 }
 
-/// The numbers of [`halite_compiler::SAMPLING`].
+/// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
+pub(super) const SLOW: Duration = Duration::from_millis(50);
+
+/// Numbers of [`halite_compiler::SAMPLING`] that take the most likely token.
+pub(super) const MOST_LIKELY: [f32; 5] = [1.0, 2.0, 0.0, 1.0, 0.0];
+
+/// The numbers of [`halite_compiler::SAMPLING`] for a sampler's next token.
+pub(super) fn drawing(sampler: &mut Sampler) -> [f32; 5] {
+    if sampler.sampling().is_greedy() {
+        return MOST_LIKELY;
+    }
+    let random = sampler.fraction();
+    numbers(sampler.sampling(), random)
+}
+
+/// The same with this random number.
 fn numbers(sampling: &Sampling, random: f64) -> [f32; 5] {
     // Sums are rounded: all is more than what they come to. Something is left whatever is wanted.
     let part = if sampling.top_p < 1.0 { sampling.top_p.max(1e-20) } else { 2.0 };

@@ -7,7 +7,9 @@ mod caches;
 mod choosing;
 mod decoder;
 mod embed;
+mod flight;
 mod load;
+mod members;
 mod run;
 mod score;
 mod seats;
@@ -18,12 +20,12 @@ use std::sync::Arc;
 
 use halite_text::{ChatTemplate, TextError, Tokenizer};
 
-pub use batch::Next;
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
+pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 

@@ -45,6 +45,7 @@ impl Sequence {
         options: &RunOptions,
         mut told: impl FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
+        self.land()?;
         let inner = self.generator().inner.clone();
         match inner.choosers().and_then(|all| all.of(sampler)) {
             Some(chooser) if most > 1 => self.generate_ahead(chooser, sampler, most, options, &mut told),

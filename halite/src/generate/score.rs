@@ -17,6 +17,7 @@ impl Sequence {
             Calls::Pieces(Pieces { scoring: Some(size), .. }) => *size,
             _ => return Err(scores_none()),
         };
+        self.land()?;
         self.check_room(tokens)?;
         let mut scores = Vec::with_capacity(tokens.len());
         let mut rest = tokens;

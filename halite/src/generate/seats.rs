@@ -3,12 +3,18 @@
 
 use std::{ops::Range, sync::Arc};
 
+use halite_compiler::{BATCH, BATCH_SAMPLE};
 use parking_lot::Mutex;
 
 use crate::{
     Device, Dimension, ElementType, Error, ErrorKind, Function, Result, Session, State, Tensor, ValueType,
     compile, state::Parts,
 };
+
+/// The place of a row that is of no sequence.
+pub(super) const NOBODY: i64 = -1;
+/// Results of a step: the logits of each sequence, and the most likely tokens.
+pub(super) const LOGITS: &str = "logits";
 
 /// Most sequences that a call takes a step of.
 pub(super) const MOST_TOGETHER: usize = 16;
@@ -33,7 +39,10 @@ struct Kind {
 
 /// The seats of a generator.
 pub(super) struct Seats {
+    /// The function that takes a step of several sequences and gives logits.
     function: Function,
+    /// That which draws their next tokens, where the device chooses.
+    draws: Option<Function>,
     device: Device,
     sizes: Vec<usize>,
     kinds: Vec<Kind>,
@@ -42,6 +51,8 @@ pub(super) struct Seats {
 
 /// The state of neighbouring seats, and its memory.
 pub(super) struct Ready {
+    /// Whether it is that of the function that draws tokens.
+    pub draws: bool,
     pub state: State,
     pub parts: Parts,
 }
@@ -101,9 +112,10 @@ impl Seat {
 }
 
 impl Seats {
-    /// Seats for so many sequences of a session with the function that takes a step of several.
-    pub fn new(session: &Session, name: &str, most: usize, context: usize) -> Result<Seats> {
-        let function = session.function(name)?;
+    /// Seats for so many sequences of a session with functions that take a step of several.
+    pub fn new(session: &Session, most: usize, context: usize) -> Result<Seats> {
+        let function = session.function(BATCH)?;
+        let draws = session.function(BATCH_SAMPLE).ok();
         let device = session.device().cloned();
         let device =
             device.ok_or_else(|| Error::invalid("caches live on a device, and the session has none"))?;
@@ -125,12 +137,12 @@ impl Seats {
             left -= seats;
         }
         let sizes = sizes(most).into_iter().filter(|size| *size <= together).collect();
-        Ok(Seats { function, device, sizes, kinds, benches })
+        Ok(Seats { function, draws, device, sizes, kinds, benches })
     }
 
-    /// The function that takes a step of several sequences.
-    pub fn function(&self) -> &Function {
-        &self.function
+    /// Whether the device can draw tokens of several sequences.
+    pub fn can_draw(&self) -> bool {
+        self.draws.is_some()
     }
 
     /// The first seat that is free, with zeros; `None` where all are taken, or there is no memory for the others.
@@ -181,14 +193,16 @@ impl Seats {
         window(places, self.benches[bench].seats, &self.sizes)
     }
 
-    /// What a step of neighbours needs.
-    pub fn ready(&self, bench: usize, window: &Range<usize>) -> Result<Ready> {
+    /// What a step of neighbours needs, for which tokens are drawn or not.
+    pub fn ready(&self, bench: usize, window: &Range<usize>, draws: bool) -> Result<Ready> {
         let mut held = self.benches[bench].held.lock();
-        if let Some(place) = held.ready.iter().position(|(own, _)| own == window) {
+        let is_it = |(own, ready): &(Range<usize>, Ready)| own == window && ready.draws == draws;
+        if let Some(place) = held.ready.iter().position(is_it) {
             return Ok(held.ready.swap_remove(place).1);
         }
         let parts = parts(&held.parts, window.clone())?;
-        Ok(Ready { state: State::over(self.function.clone(), &parts)?, parts })
+        let function = self.draws.as_ref().filter(|_| draws).unwrap_or(&self.function);
+        Ok(Ready { draws, state: State::over(function.clone(), &parts)?, parts })
     }
 
     /// Gives it back for the next step of the same seats, of which one is taken still.

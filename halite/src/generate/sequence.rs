@@ -5,7 +5,8 @@ use std::sync::Arc;
 use halite_text::Sampler;
 
 use super::{
-    Calls, Generator, Pieces,
+    Calls, Generator, Next, Pieces, Stop,
+    flight::{self, Chosen, Ticket},
     seats::{Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
@@ -33,6 +34,10 @@ pub struct Sequence {
     pub(super) logits: Vec<f32>,
     /// The most likely token behind the last one, where the device found it and logits were not read.
     likely: Option<u32>,
+    /// The next token, where the device drew it for a sampler.
+    drawn: Option<Chosen>,
+    /// Its part in steps of several sequences that are under way: they take the last token, and more.
+    pub(super) ticket: Option<Ticket>,
     /// Whether logits are not read behind steps of several sequences.
     pub(super) skips: bool,
     /// Whether texts go on behind the token that ends them.
@@ -55,6 +60,8 @@ impl Sequence {
             tokens,
             logits,
             likely,
+            drawn: None,
+            ticket: None,
             skips: false,
             goes_on: false,
         })
@@ -99,12 +106,13 @@ impl Sequence {
     /// # Errors
     /// There are none, there is no room for them, one is not known, or the device fails.
     pub fn prompt(&mut self, tokens: &[u32], options: &RunOptions) -> Result<usize> {
+        self.land()?;
         self.check(0, tokens)?;
         if tokens.is_empty() {
             return Err(Error::invalid("a prompt has at least one token"));
         }
         let same = self.tokens.iter().zip(tokens).take_while(|(own, other)| own == other).count();
-        let is_known = !self.logits.is_empty() || self.likely.is_some();
+        let is_known = !self.logits.is_empty() || self.knows_next();
         if same == tokens.len() && same == self.tokens.len() && is_known {
             return Ok(same);
         }
@@ -121,6 +129,7 @@ impl Sequence {
     /// # Errors
     /// There is no room for them, one is not known, or the device fails.
     pub fn append(&mut self, tokens: &[u32], options: &RunOptions) -> Result<()> {
+        self.land()?;
         self.check(self.tokens.len(), tokens)?;
         let before = self.tokens.len();
         let mut rest = tokens;
@@ -154,7 +163,7 @@ impl Sequence {
     /// A call that takes `size` tokens, filled up, and gives the logits of the last of them.
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
         let generator = self.generator.clone();
-        self.likely = None;
+        (self.likely, self.drawn) = (None, None);
         match &generator.inner.calls {
             Calls::Pieces(pieces) => {
                 let row = [(tokens.len() - 1) as i32];
@@ -206,7 +215,7 @@ impl Sequence {
         let logits = self.call(pieces, size, tokens, &rows, options)?.to_vec::<f32>()?;
         let width = logits.len() / size;
         self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
-        self.likely = None;
+        (self.likely, self.drawn) = (None, None);
         self.tokens.extend_from_slice(tokens);
         Ok(logits)
     }
@@ -260,6 +269,8 @@ impl Sequence {
     /// model grow with its calls, which is so in most ONNX files, the tokens that are left are computed anew with the next ones.
     pub fn truncate(&mut self, count: usize) {
         if count < self.tokens.len() {
+            // A step that failed took its token back.
+            let _ = self.land();
             self.tokens.truncate(count);
             self.forget();
             self.cut |= !self.forgets();
@@ -269,22 +280,48 @@ impl Sequence {
     /// Logits are those of another token now.
     pub(super) fn forget(&mut self) {
         self.logits.clear();
-        self.likely = None;
+        (self.likely, self.drawn) = (None, None);
     }
 
-    /// Whether the device found the most likely token already.
+    /// Waits for steps of several sequences that are under way, and takes what they chose for this one.
+    ///
+    /// # Errors
+    /// The step failed that took the last token, which is taken back.
+    pub(super) fn land(&mut self) -> Result<()> {
+        let Some(ticket) = self.ticket.take() else { return Ok(()) };
+        let chosen = ticket.leave(self.tokens.len()).inspect_err(|_| _ = self.tokens.pop())?;
+        self.drawn = chosen;
+        Ok(())
+    }
+
+    /// Whether it takes part in steps that are under way.
+    pub(super) fn flies(&self) -> bool {
+        self.ticket.as_ref().is_some_and(Ticket::is_valid)
+    }
+
+    /// What a token is to it that comes next.
+    pub(super) fn next_is(&self, token: u32) -> Next {
+        match token {
+            end if self.ends_with(end) => Next::Stop(Stop::End),
+            _ if self.tokens.len() >= self.generator.context() => Next::Stop(Stop::Context),
+            token => Next::Token(token),
+        }
+    }
+
+    /// Whether the device found the next token already.
     pub(super) fn knows_next(&self) -> bool {
-        self.likely.is_some()
+        self.likely.is_some() || self.drawn.is_some()
     }
 
     /// Takes a token whose keys and values are in the caches, with what comes behind it.
     pub(super) fn took(&mut self, token: u32, logits: Vec<f32>, likely: Option<u32>) {
         self.tokens.push(token);
-        (self.logits, self.likely) = (logits, likely);
+        (self.logits, self.likely, self.drawn) = (logits, likely, None);
     }
 
     /// Has its caches where they can take part in a step of several sequences; where they are, if no place is free.
     pub(super) fn sit(&mut self, seats: &Arc<Seats>, limits: &Limits) -> Result<()> {
+        self.land()?;
         if self.seat.is_none() {
             self.seat = seats.take()?;
         }
@@ -296,6 +333,7 @@ impl Sequence {
 
     /// What it keeps from call to call.
     pub(super) fn kept(&mut self) -> Result<&mut State> {
+        self.land()?;
         let inner = self.generator.inner.clone();
         if let Calls::Pieces(Pieces { seats: Some(seats), .. }) = &inner.calls
             && self.seat.is_none()
@@ -312,8 +350,16 @@ impl Sequence {
     /// # Errors
     /// There are no tokens yet, or the device fails.
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
+        self.land()?;
         if self.likely.is_some() && sampler.sampling().is_greedy() {
             return Ok(self.likely);
+        }
+        if let Some(Chosen { token, samplers: [before, after] }) = &self.drawn
+            && flight::is_same(before, sampler)
+        {
+            let (token, after) = (*token, after.clone());
+            *sampler = after;
+            return Ok(Some(token));
         }
         if self.logits.is_empty() {
             let Some(last) = self.tokens.last().copied() else {
@@ -330,6 +376,7 @@ impl Sequence {
     /// # Errors
     /// There is no memory, or the device fails.
     pub fn fork(&mut self) -> Result<Sequence> {
+        self.land()?;
         Ok(Sequence {
             generator: self.generator.clone(),
             state: self.state.as_mut().map(State::fork).transpose()?,
@@ -338,6 +385,8 @@ impl Sequence {
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
             likely: self.likely,
+            drawn: self.drawn.clone(),
+            ticket: None,
             skips: self.skips,
             goes_on: self.goes_on,
         })
@@ -348,6 +397,7 @@ impl Sequence {
     /// # Errors
     /// The device fails.
     pub fn save(&mut self) -> Result<Vec<u8>> {
+        self.land()?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(self.tokens.len() as u64).to_le_bytes());
         bytes.extend(self.tokens.iter().flat_map(|token| token.to_le_bytes()));
@@ -387,6 +437,7 @@ impl Sequence {
 impl Drop for Sequence {
     fn drop(&mut self) {
         // The next one on its seat must not meet what the device still does there.
+        let _ = self.land();
         if let (Some(state), Some(_)) = (&mut self.state, &self.seat) {
             let _ = state.settle(&Limits::default());
         }

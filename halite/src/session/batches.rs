@@ -45,7 +45,7 @@ mod tests {
         };
         assert!(left(2 * one - 1).0.eq(&false), "one alone");
         let (some, sizes) = left(5 * one);
-        model.decode_batches().unwrap();
+        model.decode_batches(false).unwrap();
         let inputs = model.inputs(BATCH).unwrap();
         let versions = sizes.for_function(&inputs).unwrap().unwrap();
         assert_eq!(versions.iter().map(|version| version.dims[BATCH]).collect::<Vec<_>>(), [2, 4]);

@@ -20,7 +20,7 @@ pub(crate) struct ModelOptions {
     pub caches: CacheFormats,
     /// Functions that choose tokens, and whether the model has them on processors, too.
     pub choice: Option<(TokenChoice, bool)>,
-    /// Whether a language model has the function that takes a step of several sequences at once.
+    /// Whether a language model has functions that take a step of several sequences at once.
     pub batches: bool,
     /// Whether versions are compiled before they are needed; unless the caller says so, those of functions with caches that grow.
     pub ahead: Option<bool>,
@@ -50,7 +50,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds a function to a language model that takes a step of several sequences at once.
+    /// Adds functions to a language model that take a step of several sequences at once.
     #[cfg(feature = "text")]
     pub(crate) fn decode_batches(mut self) -> Self {
         self.model.batches = true;

@@ -45,7 +45,7 @@ impl ModelProgram {
     }
 
     /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits, and behind the
-    /// first that which takes a step of several sequences. Together they have one copy of what the device makes of weights.
+    /// first those that take a step of several sequences. Together they have one copy of what the device makes of weights.
     pub(super) fn beside(
         &self,
         function: &ModelFunction,
@@ -57,7 +57,8 @@ impl ModelProgram {
         let is_first = self.functions.first().is_some_and(|first| first.name == function.name);
         let steps = is_fixed && is_first && self.options.batches;
         let belongs = move |name: &str| {
-            (chooses && compiler::ChoiceWay::of(name).is_some()) || (steps && name == compiler::BATCH)
+            (chooses && compiler::ChoiceWay::of(name).is_some())
+                || (steps && [compiler::BATCH, compiler::BATCH_SAMPLE].contains(&name))
         };
         self.functions.iter().filter(move |other| other.fixed.is_some() && belongs(&other.name))
     }

@@ -87,7 +87,7 @@ pub(super) fn build(
         builder.model.batches = batches::fit(&mut builder.model.sizes, &model, &capabilities)?;
     }
     if builder.model.batches {
-        model.decode_batches().map_err(compile::error)?;
+        model.decode_batches(model.chooses_tokens()).map_err(compile::error)?;
     }
     let (infos, functions) = described(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;

@@ -12,9 +12,19 @@ impl State {
     /// Starts a call that the device begins when it is done with the call under way, for which nobody waits here. Results that are no
     /// state are on their way to the host before the next call's work begins.
     pub(crate) fn follow(&mut self, inputs: Inputs, limits: &Limits) -> Result<Pending> {
+        self.follow_unread(inputs, &[], limits)
+    }
+
+    /// The same, where nobody reads the results in these places.
+    pub(crate) fn follow_unread(
+        &mut self,
+        inputs: Inputs,
+        unread: &[usize],
+        limits: &Limits,
+    ) -> Result<Pending> {
         let handed = Handed { kept: true, after: self.advance(limits)?, held: true };
         let pending = self.launch_so(handed, inputs, limits)?;
-        Ok(pending.unread(self.outputs()).sent())
+        Ok(pending.unread(self.outputs().chain(unread.iter().copied())).sent())
     }
 
     /// Takes what the call under way will leave; gives what it has to reach first.

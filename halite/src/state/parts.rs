@@ -72,8 +72,13 @@ impl State {
         }
         let outputs =
             outputs?.ok_or_else(|| Error::new(ErrorKind::Other, "a call gave no results".to_owned()))?;
+        self.check_on(parts).map(|()| outputs)
+    }
+
+    /// Whether a call left its tensors where they were.
+    pub(crate) fn check_on(&self, parts: &Parts) -> Result<()> {
         match self.is_on(parts) {
-            true => Ok(outputs),
+            true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Other,
                 format!("'{}' does not update its state in place", self.function.name()),

@@ -12,7 +12,7 @@ pub const FOLDER: &str = "capi/src";
 const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
-pub const FILES: [&str; 26] = [
+pub const FILES: [&str; 27] = [
     "version",
     "failure",
     "error",
@@ -35,6 +35,7 @@ pub const FILES: [&str; 26] = [
     "tokens",
     "generator",
     "sequence",
+    "steps",
     "embedder",
     "profile",
     "compile",

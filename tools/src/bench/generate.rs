@@ -189,6 +189,10 @@ fn write_together(
         let mut members: Vec<_> = sequences.iter_mut().zip(&mut samplers).collect();
         generator.step(&mut members, options)?;
     }
+    // What is under way counts.
+    for (sequence, sampler) in sequences.iter_mut().zip(&mut samplers) {
+        sequence.choose(sampler, options)?;
+    }
     Ok(())
 }
 

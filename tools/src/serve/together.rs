@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{Generator, RunOptions, Sequence};
+use halite::{Generator, Next, RunOptions, Sampler, Sequence, Stop};
 
 /// Who waits for others waits for a part of what a step takes, and within these bounds.
 const PART: u32 = 4;
@@ -17,10 +17,10 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 const MOST_WAIT: Duration = Duration::from_millis(50);
 
 /// What became of a sequence's step; nothing where the step broke off, and the sequence is gone.
-type Done = Option<(Sequence, halite::Result<()>)>;
+type Done = Option<(Writer, halite::Result<Next>)>;
 
-/// A sequence and the token that comes next in it.
-type Writer = (Sequence, u32);
+/// A sequence, and what chooses its tokens.
+pub(super) type Writer = (Sequence, Sampler);
 
 /// Where requests meet.
 #[derive(Default)]
@@ -95,11 +95,11 @@ impl Seat<'_> {
         made
     }
 
-    /// Adds a token to a sequence in a step with others, with what is computed behind it.
-    pub fn append(&self, generator: &Generator, sequence: Sequence, token: u32) -> Done {
+    /// The next token of a sequence, which is added to it in a step with others.
+    pub fn step(&self, generator: &Generator, writer: Writer) -> Done {
         let together = self.together;
         let mut state = together.lock();
-        state.waiting.push((self.number, (sequence, token)));
+        state.waiting.push((self.number, writer));
         together.changed.notify_all();
         let wait = (state.took / PART).clamp(LEAST_WAIT, MOST_WAIT);
         let mut until = None;
@@ -173,12 +173,29 @@ impl Drop for Led<'_> {
 fn step(generator: &Generator, mut writers: Vec<Writer>) -> Vec<Done> {
     let options = RunOptions::new();
     let before: Vec<usize> = writers.iter().map(|(sequence, _)| sequence.tokens().len()).collect();
-    let mut members: Vec<_> = writers.iter_mut().map(|(sequence, token)| (sequence, *token)).collect();
-    let made = generator.append_each(&mut members, &options);
-    let one = |((mut sequence, token), before): (Writer, usize)| {
-        let is_done = made.is_ok() || sequence.tokens().len() > before;
-        let done = if is_done { Ok(()) } else { sequence.append(&[token], &options) };
-        Some((sequence, done))
+    let mut members: Vec<_> = writers.iter_mut().map(|(sequence, sampler)| (sequence, sampler)).collect();
+    let made = generator.step(&mut members, &options);
+    drop(members);
+    if let Ok(next) = made {
+        return writers.into_iter().zip(next).map(|(writer, next)| Some((writer, Ok(next)))).collect();
+    }
+    let one = |((mut sequence, mut sampler), before): (Writer, usize)| {
+        let next = match sequence.tokens().get(before) {
+            // Its part was done before the step failed.
+            Some(token) => Ok(Next::Token(*token)),
+            None => alone(generator, &mut sequence, &mut sampler, &options),
+        };
+        Some(((sequence, sampler), next))
     };
     writers.into_iter().zip(before).map(one).collect()
+}
+
+fn alone(
+    generator: &Generator,
+    sequence: &mut Sequence,
+    sampler: &mut Sampler,
+    options: &RunOptions,
+) -> halite::Result<Next> {
+    let next = generator.step(&mut [(sequence, sampler)], options)?;
+    Ok(next.first().copied().unwrap_or(Next::Stop(Stop::Caller)))
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{CancelToken, RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder};
+use halite::{CancelToken, Next, RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder};
 use hyper::StatusCode;
 
 use super::{
@@ -75,7 +75,6 @@ pub(super) fn write<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>>(
         }
     };
     let sampling = Sampling { seed: wanted.sampling.seed.wrapping_add(number), ..wanted.sampling.clone() };
-    sequence.skip_logits(sampling.is_greedy());
     let mut writing = Writing {
         together: slots.together(),
         seat: slots.together().join(),
@@ -129,31 +128,24 @@ impl<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
         Ok(if others_come && stop == Stop::Caller { None } else { Some(stop) })
     }
 
-    /// Writes a token and has it added in a step with others.
+    /// Has the next token chosen and added in a step with others.
     fn step(&mut self, sequence: &mut Option<Sequence>) -> Result<Option<Stop>> {
-        let Some(mut own) = sequence.take() else { return Err(Refusal::broken_off()) };
+        let Some(own) = sequence.take() else { return Err(Refusal::broken_off()) };
         let generator = own.generator().clone();
-        let chosen = own.choose(&mut self.sampler, &RunOptions::new());
-        let full = own.tokens().len() >= generator.context();
-        let token = match chosen {
-            Ok(Some(token)) if !generator.is_end(token) && !full => token,
-            other => {
-                *sequence = Some(own);
-                return match other.map_err(|error| Refusal::of(&error))? {
-                    Some(token) if generator.is_end(token) => Ok(Some(Stop::End)),
-                    Some(_) => Ok(Some(Stop::Context)),
-                    None => Err(Refusal::with(
-                        StatusCode::INTERNAL_SERVER_ERROR,
-                        "no logit is a number: the model's weights, or a device's results, are damaged",
-                    )),
-                };
+        let done = self.seat.step(&generator, (own, self.sampler.clone()));
+        let ((own, sampler), next) = done.ok_or_else(Refusal::broken_off)?;
+        (*sequence, self.sampler) = (Some(own), sampler);
+        match next.map_err(|error| Refusal::of(&error))? {
+            Next::Token(token) => {
+                let flow = self.take(&generator.bytes(token));
+                Ok(flow.is_break().then_some(Stop::Caller))
             }
-        };
-        let flow = self.take(&generator.bytes(token));
-        let (own, done) = self.seat.append(&generator, own, token).ok_or_else(Refusal::broken_off)?;
-        *sequence = Some(own);
-        done.map_err(|error| Refusal::of(&error))?;
-        Ok(flow.is_break().then_some(Stop::Caller))
+            Next::Stop(stop) => Ok(Some(stop)),
+            other => {
+                let text = format!("the server does not know what {other:?} means");
+                Err(Refusal::with(StatusCode::INTERNAL_SERVER_ERROR, text))
+            }
+        }
     }
 
     /// Takes the bytes of a token that was written.

@@ -81,7 +81,7 @@ const ON_LAST_DEVICE: [(&str, &[&str]); 1] = [("halite-conformance", &["kernels"
 /// sooner of llvmpipe and SwiftShader. They hold what becomes of models in sessions and of drivers that fail; what is the driver's own in
 /// it are kernels, which `suites` runs.
 const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
-    ("halite-c", &["generate"]),
+    ("halite-c", &["generate", "steps"]),
     ("halite-conformance", &["hazards"]),
     ("halite", &["faults", "generate", "host_memory", "programs"]),
 ];

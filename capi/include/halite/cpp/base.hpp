@@ -207,6 +207,7 @@ struct Free {
     void operator()(halite_outputs *raw) const noexcept { halite_outputs_free(raw); }
     void operator()(halite_pending *raw) const noexcept { halite_pending_free(raw); }
     void operator()(halite_profile *raw) const noexcept { halite_profile_free(raw); }
+    void operator()(halite_sampler *raw) const noexcept { halite_sampler_free(raw); }
     void operator()(halite_sequence *raw) const noexcept { halite_sequence_free(raw); }
     void operator()(halite_session *raw) const noexcept { halite_session_free(raw); }
     void operator()(halite_session_builder *raw) const noexcept { halite_session_builder_free(raw); }

@@ -152,6 +152,7 @@ class SessionBuilder : public detail::Object<halite_session_builder> {
         stated.scoring = wanted.scoring;
         stated.tokenizer = wanted.tokenizer.empty() ? nullptr : wanted.tokenizer.c_str();
         stated.choose_on = static_cast<halite_choose_on>(wanted.choose_on);
+        stated.batch = wanted.batch;
         return detail::make<Generator, halite_generator>([&](halite_generator **out) {
             return halite_session_builder_generator(get(), &stated, &raw, out);
         });

@@ -49,8 +49,10 @@ struct GeneratorOptions {
     bool scoring = false;
     /// The file of the tokenizer, for models that have none of their own; empty looks for one beside the model.
     std::string tokenizer;
-    /// Where `Sequence::generate` chooses tokens.
+    /// Where `Sequence::generate` and `Generator::step` choose tokens.
     ChooseOn choose_on = ChooseOn::Auto;
+    /// How many sequences `Generator::step` takes a step of together at most; 0 is 1.
+    std::size_t batch = 0;
 };
 
 /// A message of a conversation.
@@ -218,6 +220,36 @@ class Sequence : public detail::Object<halite_sequence> {
     }
 };
 
+/// Chooses the tokens of a sequence, one behind the other. One call at a time uses it.
+class Sampler : public detail::Object<halite_sampler> {
+   public:
+    using Object::Object;
+
+    /// One that chooses as this says: its choice of tokens, the seed and `ignore_end` count.
+    static Result<Sampler> make(const Generation &generation = {}) {
+        return detail::make<Sampler, halite_sampler>([&](halite_sampler **out) {
+            return generation.pass([&](const halite_generation *stated) { return halite_sampler_create(stated, out); });
+        });
+    }
+};
+
+/// A sequence that takes a step. Both objects outlive the step.
+struct Writer {
+    Sequence *sequence;
+    Sampler *sampler;
+};
+
+/// What a sequence writes next.
+struct Next {
+    /// The token that the sequence has now; `HALITE_NO_TOKEN` where it has no other.
+    std::uint32_t token;
+    /// Why there is none; zero where there is one.
+    halite_stop why;
+
+    bool stopped() const noexcept { return why != 0; }
+    Stop stop() const noexcept { return static_cast<Stop>(why); }
+};
+
 /// A language model that writes text, from a GGUF file. Any thread may use it.
 class Generator : public detail::Object<halite_generator> {
    public:
@@ -249,6 +281,19 @@ class Generator : public detail::Object<halite_generator> {
     Result<Sequence> sequence() const {
         return detail::make<Sequence, halite_sequence>(
             [&](halite_sequence **out) { return halite_generator_sequence(get(), out); });
+    }
+
+    /// How many sequences take a step together at most.
+    std::size_t batch() const noexcept { return halite_generator_batch(get()); }
+    /// The next token of each of these sequences, which is added to them; all take the step together.
+    Result<std::vector<Next>> step(Span<const Writer> writers, const RunOptions &options = {}) const {
+        std::vector<halite_writer> all;
+        for (const Writer &own : writers) all.push_back({own.sequence->get(), own.sampler->get(), HALITE_NO_TOKEN, 0});
+        const halite_run_options raw = options.raw();
+        halite_error *error = halite_generator_step(get(), all.data(), all.size(), &raw);
+        std::vector<Next> next;
+        for (const halite_writer &own : all) next.push_back({own.token, own.stop});
+        return detail::finish(error, std::move(next));
     }
 
    private:

@@ -18,6 +18,6 @@ mod mixture;
 mod model;
 mod rope;
 
-pub use model::{BATCH, Gguf};
+pub use model::{BATCH, BATCH_SAMPLE, Gguf};
 
 type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

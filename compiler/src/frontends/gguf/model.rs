@@ -11,7 +11,7 @@ use super::{
     hyper::Hyper,
 };
 use crate::{
-    CHOSEN, CompileError, Control, Stage,
+    CHOSEN, CompileError, Control, SAMPLING, Stage,
     build::Builder,
     choice,
     frontends::{CacheFormats, FrontEnd, Recognition, Source, SourceModel},
@@ -27,6 +27,8 @@ pub struct Gguf;
 const MAIN: &str = "main";
 /// The function that writes several texts at once: a step of each, a token each.
 pub const BATCH: &str = "batch";
+/// The same, which draws the next tokens and gives no logits.
+pub const BATCH_SAMPLE: &str = "batch_sample";
 /// The function that makes a vector of a text.
 const EMBED: &str = "embed";
 /// How many new tokens a call has.
@@ -66,7 +68,7 @@ impl FrontEnd for Gguf {
             Some(gguf::Value::Text(name)) => name.clone(),
             _ => String::new(),
         };
-        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), batches: false }))
+        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), batches: Vec::new() }))
     }
 }
 
@@ -78,8 +80,8 @@ struct Model {
     name: String,
     /// How caches hold keys and values.
     held: CacheFormats,
-    /// Whether it has the function for several sequences.
-    batches: bool,
+    /// Its functions for several sequences.
+    batches: Vec<&'static str>,
 }
 
 /// What a function does.
@@ -87,8 +89,8 @@ struct Model {
 enum Does {
     /// A step of one sequence.
     Step,
-    /// A step of each of several sequences.
-    Batch,
+    /// A step of each of several sequences, which draws their next tokens or finds the most likely ones.
+    Batch { draws: bool },
     /// A text's vector.
     Embed,
 }
@@ -124,7 +126,8 @@ impl Model {
         let all = self.functions();
         match all.iter().find(|own| *own == function).map(String::as_str) {
             Some(EMBED) => Ok(Does::Embed),
-            Some(BATCH) => Ok(Does::Batch),
+            Some(BATCH) => Ok(Does::Batch { draws: false }),
+            Some(BATCH_SAMPLE) => Ok(Does::Batch { draws: true }),
             Some(_) => Ok(Does::Step),
             None => {
                 let reason = format!("there is no function '{function}'; there are: {}", all.join(", "));
@@ -135,13 +138,17 @@ impl Model {
 
     fn signatures(&self, does: Does) -> Vec<Signature> {
         let symbol = |name: &str| vec![Dim::Symbol(name.to_owned())];
-        let count = if does == Does::Batch { SEQUENCES } else { TOKENS };
+        let count = if matches!(does, Does::Batch { .. }) { SEQUENCES } else { TOKENS };
         let tokens = port("tokens".into(), DType::I32, symbol(count));
         let positions = || port("positions".into(), DType::I64, symbol(count));
         let caches = |sequences| self.caches("past", sequences);
         match does {
             Does::Embed => vec![tokens],
-            Does::Batch => [tokens, positions()].into_iter().chain(caches(several())).collect(),
+            Does::Batch { draws } => {
+                let sampling = || port(SAMPLING.into(), DType::F32, vec![several(), Dim::Known(5)]);
+                let sampling = draws.then(sampling);
+                [tokens, positions()].into_iter().chain(sampling).chain(caches(several())).collect()
+            }
             Does::Step => {
                 let rows = port("rows".into(), DType::I32, symbol(ROWS));
                 [tokens, positions(), rows].into_iter().chain(caches(Dim::Known(1))).collect()
@@ -178,8 +185,9 @@ impl Model {
         if does == Does::Embed {
             return self.vector(b, ids[0]);
         }
-        let rows = (does == Does::Step).then(|| ids[2]);
-        let caches = &ids[2 + usize::from(rows.is_some())..];
+        let further = (does != Does::Batch { draws: false }).then(|| ids[2]);
+        let rows = further.filter(|_| does == Does::Step);
+        let caches = &ids[2 + usize::from(further.is_some())..];
         let context = b.dims(caches[0])[2];
         if context == 0 || b.sizes(ids[0])[0] == 0 {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
@@ -187,9 +195,15 @@ impl Model {
         let caches = caches.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
         let given = Inputs { tokens: ids[0], positions: ids[1], rows, caches, held: self.held, context };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
-        b.output("logits", made.logits);
-        if does == Does::Batch {
-            let chosen = choice::most_likely(b, made.logits)?;
+        let chosen = match (does, further) {
+            (Does::Batch { draws: true }, Some(sampling)) => Some(choice::drawn(b, made.logits, sampling)?),
+            (Does::Batch { .. }, _) => Some(choice::most_likely(b, made.logits)?),
+            _ => None,
+        };
+        if does != (Does::Batch { draws: true }) {
+            b.output("logits", made.logits);
+        }
+        if let Some(chosen) = chosen {
             b.output(CHOSEN, chosen);
         }
         for (layer, [keys, values]) in made.caches.into_iter().enumerate() {
@@ -227,9 +241,9 @@ impl SourceModel for Model {
 
     fn functions(&self) -> Vec<String> {
         let main = (!self.hyper.family.encoder).then_some(MAIN);
-        let batch = main.filter(|_| self.batches).map(|_| BATCH);
+        let batches = main.into_iter().flat_map(|_| self.batches.iter().copied());
         let embed = (self.hyper.family.encoder || self.hyper.makes_vectors).then_some(EMBED);
-        main.into_iter().chain(embed).chain(batch).map(str::to_owned).collect()
+        main.into_iter().chain(embed).chain(batches).map(str::to_owned).collect()
     }
 
     fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
@@ -247,11 +261,12 @@ impl SourceModel for Model {
             ]);
         }
         let logits = |rows| port("logits".into(), DType::F32, vec![rows, Dim::Known(self.hyper.vocabulary)]);
-        let own = match does {
-            Does::Batch => vec![logits(several()), port(CHOSEN.into(), DType::I32, vec![several()])],
-            _ => vec![logits(Dim::Symbol(ROWS.into()))],
+        let chosen = || port(CHOSEN.into(), DType::I32, vec![several()]);
+        let (own, sequences) = match does {
+            Does::Batch { draws: true } => (vec![chosen()], several()),
+            Does::Batch { draws: false } => (vec![logits(several()), chosen()], several()),
+            _ => (vec![logits(Dim::Symbol(ROWS.into()))], Dim::Known(1)),
         };
-        let sequences = if does == Does::Batch { several() } else { Dim::Known(1) };
         Ok(own.into_iter().chain(self.caches("present", sequences)).collect())
     }
 
@@ -273,8 +288,8 @@ impl SourceModel for Model {
         Ok(())
     }
 
-    fn decode_batches(&mut self) -> Result<()> {
-        self.batches = true;
+    fn decode_batches(&mut self, draw: bool) -> Result<()> {
+        self.batches = if draw { vec![BATCH, BATCH_SAMPLE] } else { vec![BATCH] };
         Ok(())
     }
 

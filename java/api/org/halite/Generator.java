@@ -3,6 +3,7 @@ package org.halite;
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
 
+import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -65,6 +66,32 @@ public final class Generator extends Handle {
     /** A sequence without tokens. */
     public @NonNull Sequence sequence() {
         return new Sequence(Native.sequence(number()));
+    }
+
+    /** How many sequences take a step together at most. */
+    public long batch() {
+        return Native.generatorBatch(number());
+    }
+
+    /**
+     * The next token of each of these sequences, which is added to it: what is behind all of them is computed together, so that the model's
+     * weights are read once. Sequences come and go between steps: who writes is who is in the list, once.
+     */
+    public @NonNull List<Next> step(@NonNull List<Writer> writers, @Nullable RunOptions options) {
+        RunOptions bounds = options == null ? RunOptions.NONE : options;
+        long[] sequences = new long[writers.size()];
+        long[] samplers = new long[writers.size()];
+        for (int i = 0; i < sequences.length; i += 1) {
+            sequences[i] = writers.get(i).sequence().number();
+            samplers[i] = writers.get(i).sampler().number();
+        }
+        int[] all =
+                Native.generatorStep(number(), sequences, samplers, bounds.timeout(), bounds.token(), bounds.listener());
+        List<Next> next = new ArrayList<>(all.length);
+        for (int one : all) {
+            next.add(new Next(one));
+        }
+        return next;
     }
 
     /** The URI of its device. */

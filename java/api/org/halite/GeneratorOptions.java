@@ -11,6 +11,7 @@ public final class GeneratorOptions {
     boolean scoring;
     String tokenizer;
     ChooseOn chooseOn = ChooseOn.AUTO;
+    long batch = 1;
 
     /** How many tokens a sequence has room for, prompt and answer. Without it 4096, or what the model was trained for, if that is less. */
     public @NonNull GeneratorOptions context(long tokens) {
@@ -34,9 +35,18 @@ public final class GeneratorOptions {
         return this;
     }
 
-    /** Where {@link Sequence#generate} chooses tokens; without it on the device, if that is a GPU. */
+    /** Where {@link Sequence#generate} and {@link Generator#step} choose tokens; without it on the device, if that is a GPU. */
     public @NonNull GeneratorOptions chooseOn(@NonNull ChooseOn place) {
         chooseOn = place;
+        return this;
+    }
+
+    /** How many sequences {@link Generator#step} takes a step of together at most; without it each takes its own. */
+    public @NonNull GeneratorOptions batch(long most) {
+        if (most <= 0) {
+            throw HaliteException.invalid("one sequence or more takes a step");
+        }
+        batch = most;
         return this;
     }
 

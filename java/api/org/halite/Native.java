@@ -48,6 +48,7 @@ final class Native {
             boolean scoring,
             String tokenizer,
             String chooseOn,
+            long batch,
             long timeout,
             long token,
             Progress listener);
@@ -114,6 +115,21 @@ final class Native {
     static native String generatorChat(long generator, String[] rolesAndContents);
 
     static native String generatorDevice(long generator);
+
+    static native long generatorBatch(long generator);
+
+    static native int[] generatorStep(
+            long generator, long[] sequences, long[] samplers, long timeout, long token, Progress listener);
+
+    static native long sampler(
+            float temperature,
+            float topP,
+            float minP,
+            float penalty,
+            int topK,
+            int penaltyLast,
+            long seed,
+            boolean ignoreEnd);
 
     static native long sequence(long generator);
 

@@ -286,6 +286,7 @@ public final class Session extends Handle {
                             chosen.scoring,
                             chosen.tokenizer,
                             chosen.chooseOn.text,
+                            chosen.batch,
                             bounds.timeout(),
                             bounds.token(),
                             bounds.listener()));

@@ -9,8 +9,10 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -32,6 +34,7 @@ final class TextTests {
         tests.put("sequences are forked, saved, loaded and taken back", TextTests::sequences);
         tests.put("conversations become prompts", TextTests::conversations);
         tests.put("texts become vectors", TextTests::vectors);
+        tests.put("steps of several sequences are those of each", TextTests::together);
         tests.put("what does not fit a language model is said", TextTests::refused);
     }
 
@@ -202,6 +205,51 @@ final class TextTests {
             check(scores.length == 3 && scores[0] == 0 && scores[1] < 0 && scores[2] < 0, Arrays.toString(scores));
             invalid(() -> other.load(new byte[] {1, 2}), "no saved sequence");
         }
+    }
+
+    private static void together() {
+        int[][] prompts = {{5, 6, 7}, {9, 40}, {11, 12, 13, 14}};
+        for (ChooseOn place : new ChooseOn[] {ChooseOn.HOST, ChooseOn.DEVICE}) {
+            GeneratorOptions wanted = new GeneratorOptions().context(64).batch(3).chooseOn(place);
+            try (Generator generator = generator("llama", wanted); Sequence single = generator.sequence()) {
+                equal(generator.batch(), 3L);
+                List<Writer> writers = new ArrayList<>();
+                for (int i = 0; i < prompts.length; i += 1) {
+                    Sequence sequence = generator.sequence();
+                    sequence.prompt(prompts[i]);
+                    writers.add(new Writer(sequence, new Sampler(drawn(i))));
+                }
+                for (int step = 0; step < 7; step += 1) {
+                    for (Next next : generator.step(writers, null)) {
+                        check(next.isToken() && next.token() >= 0 && next.stop() == null, "the text goes on");
+                    }
+                }
+                for (int i = 0; i < prompts.length; i += 1) {
+                    single.prompt(prompts[i]);
+                    single.generate(drawn(i).most(7), null, null);
+                    check(Arrays.equals(writers.get(i).sequence().tokens(), single.tokens()), "text " + i);
+                }
+                Writer first = writers.get(0);
+                invalid(() -> generator.step(Arrays.asList(first, first), null), "takes part in a step once");
+                first.sampler().close();
+                invalid(() -> generator.step(writers, null), "closed");
+                single.prompt(new int[64]);
+                try (Sampler greedy = new Sampler(new Generation().greedy().ignoreEnd())) {
+                    List<Next> last = generator.step(Collections.singletonList(new Writer(single, greedy)), null);
+                    equal(last.get(0).stop(), Stop.CONTEXT);
+                }
+                for (Writer writer : writers) {
+                    writer.sequence().close();
+                    writer.sampler().close();
+                }
+            }
+        }
+        invalid(() -> new GeneratorOptions().batch(0), "one sequence or more");
+    }
+
+    /** The first takes the most likely tokens, others draw. */
+    private static Generation drawn(int seed) {
+        return new Generation().temperature(seed == 0 ? 0 : 0.9f).topK(20).seed(seed).ignoreEnd();
     }
 
     private static void conversations() throws IOException {

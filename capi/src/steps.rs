@@ -1,0 +1,165 @@
+//! Steps of several sequences together, and the samplers that choose their tokens.
+
+use std::ptr;
+
+use halite::{Next, Sampler, Stop};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::{
+    error::{call, halite_error},
+    failure::{Failure, Result, quiet},
+    generator::halite_generator,
+    options::{Bounds, halite_run_options},
+    raw::{self, Out},
+    sequence::{
+        HALITE_STOP_CALLER, HALITE_STOP_CONTEXT, HALITE_STOP_END, HALITE_STOP_LENGTH, halite_generation,
+        halite_sequence, halite_stop,
+    },
+    tokens::{HALITE_NO_TOKEN, given},
+};
+
+/// Chooses the tokens of a sequence, one behind the other. One call at a time uses it; others wait.
+pub struct halite_sampler {
+    sampler: Mutex<Sampler>,
+    ignore_end: bool,
+}
+
+/// A sequence that takes a step, and what becomes of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct halite_writer {
+    /// The sequence.
+    pub sequence: *mut halite_sequence,
+    /// What chooses its tokens.
+    pub sampler: *mut halite_sampler,
+    /// Is written: the token that the sequence has now; `HALITE_NO_TOKEN` where it has no other.
+    pub token: u32,
+    /// Is written: why there is no token; 0 where there is one.
+    pub stop: halite_stop,
+}
+
+/// Objects, each locked once, in an order that is the same for all threads.
+fn locked<'a, T>(all: &[&'a Mutex<T>], what: &str) -> Result<Vec<MutexGuard<'a, T>>> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|place| ptr::from_ref(all[*place]).addr());
+    if order.windows(2).any(|pair| ptr::eq(all[pair[0]], all[pair[1]])) {
+        return Err(Failure::invalid(format!(
+            "a {what} takes part in a step once, and this one is there twice"
+        )));
+    }
+    let mut guards: Vec<Option<MutexGuard<'a, T>>> = all.iter().map(|_| None).collect();
+    for place in order {
+        guards[place] = Some(all[place].lock());
+    }
+    Ok(guards.into_iter().flatten().collect())
+}
+
+/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL takes the most
+/// likely ones.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_sampler_create(
+    generation: *const halite_generation,
+    out: *mut *mut halite_sampler,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_sampler_create", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let stated = raw::structure(generation)?;
+        let sampler = Mutex::new(Sampler::new(stated.sampling()));
+        out.give(halite_sampler { sampler, ignore_end: stated.ignore_end });
+        Ok(())
+    })
+}
+
+/// Frees a sampler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_sampler_free(sampler: *mut halite_sampler) {
+    // SAFETY: the contract of the interface.
+    unsafe { raw::free("halite_sampler_free", sampler) }
+}
+
+/// How many sequences take a step together at most.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_batch(generator: *const halite_generator) -> usize {
+    // SAFETY: the contract of the interface.
+    quiet("halite_generator_batch", 0, || unsafe { Ok(raw::handle(generator, "generator")?.inner().batch()) })
+}
+
+/// The next token of each of these sequences, which is added to them: what is behind all of them is computed together, so that weights are
+/// read once. Sequences come and go between steps: who writes is who is in the list. Each sequence and each sampler is in it once. Where
+/// the device chooses tokens (`halite_generator_options.choose_on`), it works on the step behind this one when the function returns.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_step(
+    generator: *const halite_generator,
+    writers: *mut halite_writer,
+    count: usize,
+    options: *const halite_run_options,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_step", || unsafe {
+        let (generator, bounds) = (raw::handle(generator, "generator")?, Bounds::read(options)?);
+        let stated = raw::slice(writers.cast_const(), count, "writers")?.to_vec();
+        let sequences =
+            stated.iter().map(|own| Ok(raw::handle(own.sequence.cast_const(), "sequence")?.own()));
+        let samplers = stated.iter().map(|own| raw::handle(own.sampler.cast_const(), "sampler"));
+        let samplers = samplers.collect::<Result<Vec<&halite_sampler>>>()?;
+        let mut sequences = locked(&sequences.collect::<Result<Vec<_>>>()?, "sequence")?;
+        let mutexes: Vec<_> = samplers.iter().map(|own| &own.sampler).collect();
+        let mut choosing = locked(&mutexes, "sampler")?;
+        for (sequence, sampler) in sequences.iter_mut().zip(&samplers) {
+            sequence.ignore_end(sampler.ignore_end);
+        }
+        let mut members: Vec<_> = sequences
+            .iter_mut()
+            .zip(&mut choosing)
+            .map(|(own, sampler)| (&mut **own, &mut **sampler))
+            .collect();
+        let next = generator.inner().step(&mut members, &bounds.options)?;
+        for (place, next) in next.into_iter().enumerate() {
+            let (token, stop) = match next {
+                Next::Token(token) => (token, 0),
+                Next::Stop(why) => (HALITE_NO_TOKEN, number(why)?),
+                other => {
+                    return Err(Failure::internal(format!("this interface has no number for {other:?}")));
+                }
+            };
+            writers.add(place).write(halite_writer { token, stop, ..stated[place] });
+        }
+        Ok(())
+    })
+}
+
+fn number(why: Stop) -> Result<halite_stop> {
+    match why {
+        Stop::End => Ok(HALITE_STOP_END),
+        Stop::Length => Ok(HALITE_STOP_LENGTH),
+        Stop::Context => Ok(HALITE_STOP_CONTEXT),
+        Stop::Caller => Ok(HALITE_STOP_CALLER),
+        other => Err(Failure::internal(format!("this interface has no number for {other:?}"))),
+    }
+}
+
+/// Adds a token to each of these sequences, and computes the logits behind it, of all together: for programs that choose tokens
+/// themselves. Both arrays have `count` elements; each sequence is there once.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_append_each(
+    generator: *const halite_generator,
+    sequences: *const *mut halite_sequence,
+    tokens: *const u32,
+    count: usize,
+    options: *const halite_run_options,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_append_each", || unsafe {
+        let (generator, bounds) = (raw::handle(generator, "generator")?, Bounds::read(options)?);
+        let (stated, tokens) = (raw::slice(sequences, count, "sequences")?, given(tokens, count)?);
+        let own = stated.iter().map(|own| Ok(raw::handle(own.cast_const(), "sequence")?.own()));
+        let mut guards = locked(&own.collect::<Result<Vec<_>>>()?, "sequence")?;
+        let mut members: Vec<_> =
+            guards.iter_mut().zip(tokens).map(|(own, token)| (&mut **own, *token)).collect();
+        Ok(generator.inner().append_each(&mut members, &bounds.options)?)
+    })
+}

@@ -124,6 +124,45 @@ fn masks_of_more_dimensions() {
     assert_eq!(kernels(&graph).len(), 1, "{graph}");
 }
 
+/// Attention of so many queries to as many keys in windows of images, `[images, windows, heads, len, dim]`, with a mask for each window or
+/// without.
+fn windows(images: u64, is_masked: bool) -> Graph {
+    let mut b = Builder::new();
+    let dims = [images, 3, HEADS, 4, DIM];
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &dims).unwrap());
+    let k = b.transpose(k, &[0, 1, 2, 4, 3]).unwrap();
+    let mut scores = b.matmul(q, k).unwrap();
+    if is_masked {
+        let mask = b.input("mask", F32, &[3, 1, 4, 4]).unwrap();
+        scores = b.binary(Function::Add, scores, mask).unwrap();
+    }
+    let weights = b.softmax(scores, 4, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    optimized(b.finish().unwrap())
+}
+
+#[test]
+fn windows_of_images_are_images() {
+    assert_eq!(attention(&windows(2, false)).batch, 6);
+    assert_eq!(attention(&windows(1, true)).mask, Mask::Batch);
+    // There is no mask for each image and window.
+    assert!(!kernels(&windows(2, true)).iter().any(|op| matches!(op, Operation::Attention(_))));
+}
+
+#[test]
+fn attention_between_channels_is_two_products() {
+    let mut b = Builder::new();
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[1, HEADS, 6, 49]).unwrap());
+    let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+    let scores = b.matmul(q, k).unwrap();
+    let weights = b.softmax(scores, 3, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    let graph = optimized(b.finish().unwrap());
+    assert!(!kernels(&graph).iter().any(|op| matches!(op, Operation::Attention(_))), "{graph}");
+}
+
 #[test]
 fn queries_and_keys_that_are_scaled_before() {
     let export =

@@ -298,3 +298,37 @@ impl NodeBuilder<'_> {
         id
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::Values;
+
+    use super::{
+        super::tests::{constant, kernels, optimized},
+        *,
+    };
+    use crate::build::Builder;
+
+    #[test]
+    fn batch_norms_behind_products_go_into_their_weights() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[3, 2, 6]).unwrap();
+        let weights = constant(&mut b, &[6, 5], 1);
+        let y = b.matmul(x, weights).unwrap();
+        let y = b.reshape(y, &[6, 5]).unwrap();
+        let [mean, scale, beta] = [2, 3, 4].map(|seed| constant(&mut b, &[5], seed));
+        let variance = Values::Float(vec![0.5, 1.0, 1.5, 2.0, 0.25]);
+        let variance = b.values(DType::F32, &[5], &variance).unwrap();
+        let y = b.batch_norm(y, [mean, variance], Some(scale), Some(beta), 1e-2).unwrap();
+        let y = b.reshape(y, &[3, 2, 5]).unwrap();
+        let y = b.unary(Function::Relu, y).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        let left = kernels(&graph);
+        let Some(Operation::MatMul(product)) = left.last() else { panic!("{graph}") };
+        assert!(product.bias && product.activation == Activation::Relu, "{graph}");
+        // The others compute weights of constants.
+        let rest = left.iter().rev().skip(1).all(|op| matches!(op, Operation::Elementwise(_)));
+        assert!(rest, "{graph}");
+    }
+}

@@ -195,6 +195,28 @@ fn a_step_of_several_sequences_is_that_of_each() {
     assert!(error.contains("no function 'batch'"), "only where it is asked for: {error}");
 }
 
+/// The token that these numbers draw.
+fn drawn_of(logits: &[f64], [count, part, least, factor, random]: [f64; 5]) -> usize {
+    let mut order: Vec<usize> = (0..logits.len()).collect();
+    order.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]));
+    let first = logits[order[0]];
+    let weight = |place: &usize| (logits[*place] - first).exp();
+    order.truncate(count as usize);
+    let all: f64 = order.iter().map(weight).sum();
+    let mut sum = 0.0;
+    order.retain(|place| {
+        sum += weight(place);
+        sum - weight(place) < all * part && weight(place) >= least
+    });
+    let scaled = |place: &usize| ((logits[*place] - first) * factor).exp();
+    let mut left = random * order.iter().map(scaled).sum::<f64>();
+    let wanted = order.iter().find(|place| {
+        left -= scaled(place);
+        left < 0.0
+    });
+    *wanted.unwrap()
+}
+
 #[test]
 fn several_sequences_draw_each_by_its_own_numbers() {
     let mut model = open(bytes("llama.gguf")).unwrap();
@@ -229,26 +251,9 @@ fn several_sequences_draw_each_by_its_own_numbers() {
     ];
     let drawn = evaluate("batch_sample", Some(numbers.concat()));
     assert_eq!(drawn.len(), both.len() - 1, "it gives no logits");
-    for (row, [count, part, least, factor, random]) in numbers.into_iter().enumerate() {
+    for (row, sampling) in numbers.into_iter().enumerate() {
         let own = &logits[row * width..][..width];
-        let mut order: Vec<usize> = (0..width).collect();
-        order.sort_by(|a, b| own[*b].total_cmp(&own[*a]));
-        let first = own[order[0]];
-        let weight = |place: &usize| (own[*place] - first).exp();
-        order.truncate(count as usize);
-        let all: f64 = order.iter().map(weight).sum();
-        let mut sum = 0.0;
-        order.retain(|place| {
-            sum += weight(place);
-            sum - weight(place) < all * part && weight(place) >= least
-        });
-        let scaled = |place: &usize| ((own[*place] - first) * factor).exp();
-        let mut left = random * order.iter().map(scaled).sum::<f64>();
-        let wanted = order.iter().find(|place| {
-            left -= scaled(place);
-            left < 0.0
-        });
-        assert_eq!(drawn[0].int(row), *wanted.unwrap() as i64, "row {row}");
+        assert_eq!(drawn[0].int(row), drawn_of(own, sampling) as i64, "row {row}");
     }
     assert_eq!(drawn[0].int(0), both[1].int(0));
 }

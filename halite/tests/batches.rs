@@ -342,3 +342,17 @@ fn who_ends_while_steps_are_under_way_leaves_the_others_alone() {
     assert_eq!(late.told, alone(&single, &prompt(7, 11), &greedy, 6));
     assert_eq!(texts[1].told, alone(&single, &prompt(2, 5), &greedy, 15));
 }
+
+#[test]
+fn ten_sequences_take_a_step_of_eight_and_one_of_two() {
+    let Some(device) = device() else { return };
+    let greedy = Sampling::greedy();
+    let several = generator(&device, "llama", GeneratorOptions::new().batch(10));
+    let single = generator(&device, "llama", GeneratorOptions::new());
+    let mut texts: Vec<Text> =
+        (0..10).map(|number| Text::new(begun(&several, &prompt(number, 3 + number)), &greedy)).collect();
+    write(&several, &mut texts.iter_mut().collect::<Vec<_>>(), 4);
+    for (number, text) in texts.iter().enumerate() {
+        assert_eq!(text.told, alone(&single, &prompt(number, 3 + number), &greedy, 4), "text {number}");
+    }
+}

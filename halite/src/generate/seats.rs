@@ -26,7 +26,9 @@ pub(super) const ROUND: usize = 128;
 pub(super) fn sizes(most: usize) -> Vec<usize> {
     let most = most.min(MOST_TOGETHER);
     let powers = [2, 4, 8, 16].into_iter().filter(|size| *size < most);
-    powers.chain((most > 1).then_some(most)).collect()
+    // Graphs for 2, 4, 8 and, say, 10 differ in more than a size: ten take a step of eight and one of two.
+    let is_own = most > 1 && (most <= 8 || most == MOST_TOGETHER);
+    powers.chain(is_own.then_some(most)).collect()
 }
 
 /// A tensor of the caches.
@@ -261,6 +263,7 @@ mod tests {
         assert!(sizes(1).is_empty() && sizes(0).is_empty());
         assert_eq!(sizes(2), [2]);
         assert_eq!(sizes(6), [2, 4, 6]);
+        assert_eq!(sizes(10), [2, 4, 8]);
         assert_eq!(sizes(16), [2, 4, 8, 16]);
         assert_eq!(sizes(40), [2, 4, 8, 16]);
     }

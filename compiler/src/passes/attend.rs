@@ -293,19 +293,8 @@ fn mask(
         }
         _ => return None,
     };
-    // Dimensions of one element before those of the scores say nothing.
-    let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
-    let own = own[more..].to_vec();
-    let lead = dims.len().checked_sub(own.len())?;
-    if own.len() > 4 {
-        return None;
-    }
-    if !own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size) {
-        return None;
-    }
+    let four = four_of(own, dims)?;
     let one = Size::constant(1);
-    let mut four = vec![one; 4 - own.len()];
-    four.extend(own);
     let Sizes { batch, heads, queries, keys, .. } = sizes;
     // Of windows and images, a mask has one for each of both or for all.
     if four[0] != 1 && four[0] != batch {
@@ -317,6 +306,17 @@ fn mask(
         _ => (Mask::Full, vec![batch, heads.into(), queries, keys]),
     };
     Some((Some((added, four, wanted)), kind, false))
+}
+
+/// The four dimensions of what is added to scores, if it goes with them.
+fn four_of(own: Vec<Size>, dims: &[Size]) -> Option<Vec<Size>> {
+    // Dimensions of one element before those of the scores say nothing.
+    let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
+    let own = &own[more..];
+    let lead = dims.len().checked_sub(own.len())?;
+    let goes = own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size);
+    let missing = 4usize.checked_sub(own.len()).filter(|_| goes)?;
+    Some([&vec![Size::constant(1); missing], own].concat())
 }
 
 impl Pattern {

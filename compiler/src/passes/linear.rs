@@ -213,10 +213,7 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
     let own = linear_op(&mut operation)?;
     let filters = own.filters.as_ref()?;
-    // Results of products have their columns last, and right operands may have more dimensions.
-    let lies_so =
-        || norm.spatial == 1 && graph.tensor(before.inputs[1]).sizes().iter().eq(&sizes_of(&filters.dims));
-    if !own.is_convolution() && !lies_so() {
+    if !own.is_convolution() && !lies_as(graph.tensor(before.inputs[1]), norm, filters) {
         return None;
     }
     let constant = |id: &TensorId| graph.tensor(*id).constant.is_some();
@@ -262,8 +259,10 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
     Some(new)
 }
 
-fn sizes_of(dims: &[u64]) -> Vec<Size> {
-    dims.iter().map(|dim| Size::from(*dim)).collect()
+/// Whether columns of a product lie as a norm's channels, and its right operand has no more dimensions.
+fn lies_as(operand: &Tensor, norm: &Norm, filters: &Filters) -> bool {
+    let dims = filters.dims.iter().map(|dim| Size::from(*dim));
+    norm.spatial == 1 && operand.sizes().iter().copied().eq(dims)
 }
 
 /// Makes elementwise nodes over constants.

@@ -1,4 +1,5 @@
 //! What tests of language models share.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::ptr;
 

@@ -128,7 +128,9 @@ fn memory_may_run_out_at_every_call() {
                 shim.clear();
                 work(&device).unwrap_or_else(|e| panic!("after {call} failed once: {e}"));
             }
-            let recovers = *times == 1 && ["vkAllocateMemory", "vkCreateComputePipelines"].contains(call);
+            // What cannot be reset is made anew.
+            let recovers = *call == "vkResetCommandPool"
+                || *times == 1 && ["vkAllocateMemory", "vkCreateComputePipelines"].contains(call);
             assert_eq!(failures == 0, recovers, "{call}: {failures} failures reached the caller");
             eprintln!("  {call}: {count} calls, {failures} failures that reached the caller");
             drop(device);

@@ -43,6 +43,8 @@ pub struct BlockMatMul {
 impl BlockMatMul {
     /// Most rows of activations that are normalized or have a gate: for more, norms and gates are operations of their own.
     pub const FEW_ROWS: u64 = 8;
+    /// Most rows whose activations and weights kernels take as they are: of more, they may take 16-bit floats.
+    pub const EXACT_ROWS: u64 = 2;
 
     /// A product without anything before or behind it.
     pub fn new(m: impl Into<Size>, n: u64, k: u64, format: BlockFormat) -> Self {
@@ -139,7 +141,7 @@ impl Op for BlockMatMul {
     }
 
     /// That of a sum of products of activations and weights of at most 1, as those of trained networks are; a weight is three
-    /// roundings of its own. Kernels for many rows may round both operands to 16-bit floats: their errors are random, as those of
+    /// roundings of its own. Kernels for more than [`BlockMatMul::EXACT_ROWS`] may round both operands to 16-bit floats: their errors are random, as those of
     /// sums are. A normalized row is at most the root of its length times its scale, and as exact as its factor.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let k = self.k as f64;
@@ -149,8 +151,8 @@ impl Op for BlockMatMul {
         };
         let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
         let sum = Tolerance::of_sum(terms, largest, DType::F32, DType::F32);
-        let few = self.m.is_constant() && self.m.exact() <= BlockMatMul::FEW_ROWS;
-        let halves = if few { 0.0 } else { 8.0 * k.sqrt() * DType::F16.epsilon() * largest };
+        let exact = self.m.is_constant() && self.m.exact() <= BlockMatMul::EXACT_ROWS;
+        let halves = if exact { 0.0 } else { 8.0 * k.sqrt() * DType::F16.epsilon() * largest };
         let weights = roundings * k * DType::F32.epsilon() * largest + halves;
         let one = Tolerance { absolute: sum.absolute + weights, relative: sum.relative };
         match self.gate {
@@ -183,6 +185,9 @@ impl Samples for BlockMatMul {
             (65, 3, 2),
             (0, 3, 1),
             (2, 4, 0),
+            // Several rows: of sums in many steps, and of more than eight.
+            (5, 40, 18),
+            (26, 37, 4),
         ];
         let each = |format: BlockFormat| {
             // Blocks of 32 in rows of several, which no subgroup divides.

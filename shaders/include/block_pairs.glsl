@@ -25,9 +25,15 @@
 #define PAIR_WORDS 20
 #elif defined(FORMAT_Q6_K)
 #define PAIR_WORDS 22
+#elif defined(FORMAT_F16) || defined(FORMAT_BF16)
+#define PAIR_WORDS 32
 #endif
 
+#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+#define PAIR_FLOATS  // Codes are weights.
+#else
 layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]; };
+#endif
 
 // Words of 16 bytes that hold a pair, wherever it begins in the first.
 #if PAIR_WORDS % 4 == 0
@@ -111,6 +117,12 @@ void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, bool whole
     }
     [[unroll]] for (uint i = 0; i < 3; ++i) words[18u + i] = blocks[scales + i];
     words[21] = blocks[(block + 208u) >> 2];
+#elif defined(FORMAT_F16) || defined(FORMAT_BF16)
+    const uint pair = whole ? first / 2u + quarter : min(first / 2u + quarter, chunks / 2u - 1u);
+    [[unroll]] for (uint i = 0; i < 8; ++i) {
+        const uvec4 four = blocks4[((row_byte + pair * (2u * BLOCK_BYTES)) >> 4) + i];
+        [[unroll]] for (uint j = 0; j < 4; ++j) words[4u * i + j] = four[j];
+    }
 #else
     if (whole) {
         const uint block = (row_byte + first * BLOCK_BYTES) >> 4, at = PAIR_WORDS * quarter / 4u;
@@ -183,13 +195,23 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
     const uint low = (pair_word(words, behind, i) >> (4u * p)) & 0x0F0F0F0Fu;
     const uint high = (pair_word(words, behind, 9u + i) >> (2u * (quarter % 2u) + 4u * p)) & 0x03030303u;
     halves_of(low | (high << 4), 0x00FF00FFu, ten, 32.0, even, odd);
+#elif defined(FORMAT_F16)
+    const uint one = words[16u * p + 2u * i], two = words[16u * p + 2u * i + 1u];
+    even = unpackFloat2x16((one & 0xFFFFu) | (two << 16));
+    odd = unpackFloat2x16((one >> 16) | (two & 0xFFFF0000u));
+#elif defined(FORMAT_BF16)
+    const uint one = words[16u * p + 2u * i], two = words[16u * p + 2u * i + 1u];
+    even = f16vec2(uintBitsToFloat(one << 16), uintBitsToFloat(two << 16));
+    odd = f16vec2(uintBitsToFloat(one & 0xFFFF0000u), uintBitsToFloat(two & 0xFFFF0000u));
 #endif
 }
 
 // Scales and offset of the p-th chunk of a pair.
 void pair_scales(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, out float scales[PAIR_SCALES], out float offset) {
     offset = 0.0;
-#if defined(FORMAT_Q4_0)
+#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+    scales[0] = 1.0;
+#elif defined(FORMAT_Q4_0)
     scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[4] >> 16).x;
 #elif defined(FORMAT_Q5_0)
     scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[5] >> 16).x;

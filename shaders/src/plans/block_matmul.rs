@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `block_matmul`, by template.
 
 mod matrix;
+mod several;
 
 use halite_ops::{
     DType, Op, Operation,
@@ -29,6 +30,7 @@ impl Lower for BlockMatMul {
             "held" => held(self, build, params),
             "matrix" => matrix::plan(self, build, params),
             "quads" => quads(self, build, params),
+            "several" => several::plan(self, build, params),
             "tiled" => tiled(self, build, params),
             "unpacked" => unpacked(self, build, params),
             "vector" => vector(self, build, params),

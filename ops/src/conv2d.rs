@@ -181,6 +181,16 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
         Conv2d { groups: 2, strides: [2, 2], pads: [3, 3, 3, 3], ..conv([1, 2, 17, 15], [4, 1, 7, 7]) },
         Conv2d { groups: 2, strides: [3, 1], dilations: [1, 2], ..conv([1, 2, 13, 19], [2, 1, 4, 6]) },
         same(Conv2d { groups: 2, activation: Activation::HardSwish, ..conv([1, 6, 8, 7], [10, 3, 3, 3]) }),
+        // Groups of some channels: several of them in sixteen filters, with and without rest, and more channels than sixteen.
+        same(Conv2d { groups: 5, bias: true, residual: true, ..conv([2, 40, 9, 19], [40, 8, 3, 3]) }),
+        same(Conv2d {
+            groups: 2,
+            strides: [2, 1],
+            bias: true,
+            activation: Activation::Silu,
+            ..conv([1, 48, 10, 11], [48, 24, 3, 3])
+        }),
+        Conv2d { groups: 5, dilations: [1, 2], pads: [2, 3, 1, 4], ..conv([1, 20, 13, 35], [10, 4, 5, 3]) },
         // A kernel as in the first layer of networks, and one of even size with padding on one side.
         Conv2d {
             strides: [2, 2],

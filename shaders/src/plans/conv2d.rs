@@ -9,7 +9,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{self, KernelInputs, exchange, matrix, padded, window},
+        convolution::{self, KernelInputs, exchange, grouped, matrix, padded, window},
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
@@ -211,6 +211,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "direct" => convolution::direct(&shape, kernel),
         "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
+        "grouped" => grouped::grouped(&shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),
         "padded" => padded::padded(&shape, kernel),

@@ -13,6 +13,7 @@ use crate::{
 
 pub(super) mod bytes;
 pub(super) mod exchange;
+pub(super) mod grouped;
 pub(super) mod matrix;
 pub(super) mod padded;
 pub(super) mod spans;

@@ -72,7 +72,9 @@ pub(super) fn plan(op: &BlockMatMul, build: &str, params: &Params) -> Result<Pla
 
 /// The dispatch that makes halves of activations.
 fn halves(op: &BlockMatMul, push: Vec<Size>, [steps, eights]: [u64; 2]) -> Result<Step, Unfit> {
-    let build = if op.format == BlockFormat::Q6K { "block_matmul_left_q6_k" } else { "block_matmul_left" };
+    // Lanes share the chunks of a step in one way for all formats but this one.
+    let build =
+        if op.format == BlockFormat::Q6K { "block_matmul_left_q6_k" } else { "block_matmul_left_q4_0" };
     let scale = if op.norm.is_some() { 2 } else { 0 };
     Ok(Step {
         module: module(build)?,

@@ -2,9 +2,10 @@
 
 use std::{
     collections::VecDeque,
+    path::{Path, PathBuf},
     process::Command,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -34,8 +35,7 @@ pub struct Apart {
 impl Apart {
     /// The step of this name that this program takes by itself as `cargo xtask part PART ARGS`.
     pub fn new(name: String, part: &str, args: Vec<String>) -> Apart {
-        // Without a name the step fails: nothing starts.
-        let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+        let mut command = Command::new(program());
         command.args(["part", part]).args(args);
         Apart { name, command }
     }
@@ -70,9 +70,16 @@ impl Apart {
     }
 }
 
+/// This program, where it was when steps began: a build of everything may put another one of the same sources into its place, and then the
+/// system calls the first one deleted. Without a name parts fail, as nothing starts.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| std::env::current_exe().unwrap_or_default())
+}
+
 /// The error that one of our programs ended with, without its backtrace.
 fn error_in(said: &str) -> Option<String> {
-    let (_, error) = said.rsplit_once("Error: ")?;
+    let (_, error) = said.rsplit_once("\nError: ")?;
     Some(error.split("\n\nStack backtrace").next().unwrap_or(error).trim().to_owned())
 }
 
@@ -100,6 +107,7 @@ enum Outcome {
 impl Steps {
     /// None yet.
     pub fn begin() -> Steps {
+        program();
         Steps { clock: Clock::start(), done: Vec::new(), elsewhere: Arc::default() }
     }
 
@@ -223,7 +231,7 @@ mod tests {
         let mut steps = Steps::begin();
         let apart = vec![
             script("good", "echo well"),
-            script("bad", "echo 'Error: it broke\n\nStack backtrace:\n 0: x' >&2; exit 1"),
+            script("bad", "echo 'TypeError: told\nError: it broke\n\nStack backtrace:\n 0: x' >&2; exit 1"),
             script("silent", "exit 3"),
         ];
         steps.beside(apart, 2, |steps| {

@@ -104,12 +104,15 @@ const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
 const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
     [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
-/// Tests to which it is the same which driver there is, and the programs of `halite-conformance` that they are in: left out on all but
-/// the first driver that their program runs on.
-const SAME_ON_EACH: [(&str, &str); 3] = [
+/// Tests to which it is the same which driver there is, and the programs that they are in: left out on all but the first driver that
+/// their program runs on. Those of several sequences ask who takes part in a step, and for which tokens; what steps compute is asked on each driver
+/// by other tests of that program, and by C, C++, Python and Java.
+const SAME_ON_EACH: [(&str, &str); 5] = [
     ("suites", "a_part_of_all_suites_on_the_cpu_devices"),
     ("compiler", "the_same_program_gives_the_same_bytes"),
     ("peers", "work_on_a_processor_with_the_memory_of_another"),
+    ("generate", "batches::steps_of_several_sequences_are_those_of_each"),
+    ("generate", "batches::sequences_come_and_go_between_steps"),
 ];
 
 /// The driver's own programs that run without Vulkan's loader in the short form: what is different then is how a driver is found.
@@ -380,13 +383,14 @@ mod tests {
 
     #[test]
     fn tests_that_are_left_out_are_there() {
-        let folder = repo("conformance/tests");
-        let files = [folder.clone(), folder.join("compiler")].into_iter().flat_map(|folder| {
+        let folders = ["conformance/tests", "conformance/tests/compiler", "halite/tests"].map(repo);
+        let files = folders.into_iter().flat_map(|folder| {
             let entries = std::fs::read_dir(folder).unwrap();
             entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
         });
         let sources: String = files.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
-        for (_, name) in SAME_ON_EACH {
+        for (_, path) in SAME_ON_EACH {
+            let name = path.rsplit("::").next().unwrap();
             assert!(sources.contains(&format!("fn {name}()")), "there is no test '{name}' any more");
         }
     }

@@ -63,6 +63,10 @@ pub struct Progress {
 /// once.
 pub type ProgressSink = dyn Fn(Progress) + Send + Sync;
 
+/// Called in each check with the stage, and the place in the sources that looks.
+#[cfg(test)]
+type Observer = dyn Fn(Stage, &'static std::panic::Location<'static>) + Send + Sync;
+
 /// Watches and stops a compilation. Copies are cheap and belong together: [`Control::cancel`] on one stops the work of all.
 ///
 /// The default has no deadline and no progress, and is never cancelled unless somebody keeps a copy. Every stage looks at it
@@ -74,7 +78,7 @@ pub struct Control {
     cancelled: Arc<AtomicBool>,
     progress: Option<Arc<ProgressSink>>,
     #[cfg(test)]
-    at_check: Option<Arc<dyn Fn(Stage) + Send + Sync>>,
+    at_check: Option<Arc<Observer>>,
 }
 
 impl fmt::Debug for Control {
@@ -137,10 +141,11 @@ impl Control {
     ///
     /// # Errors
     /// [`CompileError::Cancelled`] or [`CompileError::DeadlineExceeded`], with the stage.
+    #[cfg_attr(test, track_caller)]
     pub fn check(&self, stage: Stage) -> Result<(), CompileError> {
         #[cfg(test)]
         if let Some(at_check) = &self.at_check {
-            at_check(stage);
+            at_check(stage, std::panic::Location::caller());
         }
         if self.is_cancelled() {
             return Err(CompileError::Cancelled { stage });
@@ -165,7 +170,10 @@ impl Control {
 
     /// The same, with a function that is called in each check: for tests of where checks are.
     #[cfg(test)]
-    pub(crate) fn with_observer(mut self, at_check: impl Fn(Stage) + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_observer(
+        mut self,
+        at_check: impl Fn(Stage, &'static std::panic::Location<'static>) + Send + Sync + 'static,
+    ) -> Self {
         self.at_check = Some(Arc::new(at_check));
         self
     }
@@ -180,16 +188,19 @@ pub(crate) struct Watch<'a> {
 
 impl Watch<'_> {
     /// Whether the work may go on; see [`Control::check`].
+    #[cfg_attr(test, track_caller)]
     pub fn check(self) -> Result<(), CompileError> {
         self.control.check(self.stage)
     }
 
     /// The same as an answer, for those who know no errors of compilations.
+    #[cfg_attr(test, track_caller)]
     pub fn goes_on(self) -> bool {
         self.check().is_ok()
     }
 
     /// Reports progress now and then, and checks.
+    #[cfg_attr(test, track_caller)]
     pub fn step(self, done: usize, total: usize) -> Result<(), CompileError> {
         if done.is_multiple_of(REPORT_EVERY) || done >= total {
             self.control.report(Progress { stage: self.stage, done, total });

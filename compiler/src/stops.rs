@@ -1,6 +1,8 @@
 //! Compilations that are ended from outside, at every place where they look.
 
 use std::{
+    collections::{BTreeSet, HashMap},
+    panic::Location,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -25,21 +27,24 @@ fn whole(bytes: &Bytes, precision: Precision, control: &Control) -> Result<Compi
     compile(&Program { functions: vec![function], model: None }, &CompileOptions::default(), control)
 }
 
-/// The stage of each look, of a compilation that is not ended.
-fn looks(bytes: &Bytes, precision: Precision) -> Vec<Stage> {
-    let stages = Arc::new(Mutex::new(Vec::new()));
-    let to = stages.clone();
-    let control = Control::new().with_observer(move |stage| to.lock().unwrap().push(stage));
+/// A look: its stage, and where in the sources it is.
+type Look = (Stage, &'static Location<'static>);
+
+/// The looks of a compilation that is not ended.
+fn looks(bytes: &Bytes, precision: Precision) -> Vec<Look> {
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let to = looks.clone();
+    let control = Control::new().with_observer(move |stage, at| to.lock().unwrap().push((stage, at)));
     whole(bytes, precision, &control).unwrap();
     drop(control);
-    Arc::into_inner(stages).unwrap().into_inner().unwrap()
+    Arc::into_inner(looks).unwrap().into_inner().unwrap()
 }
 
 /// The error of a compilation that is cancelled at its `k`th look, counted from 0.
 fn cancelled_at(k: usize, bytes: &Bytes, precision: Precision) -> CompileError {
     let (count, control) = (AtomicUsize::new(0), Control::new());
     let inner = control.clone();
-    let watched = control.with_observer(move |_| {
+    let watched = control.with_observer(move |_, _| {
         if count.fetch_add(1, Ordering::Relaxed) == k {
             inner.cancel();
         }
@@ -47,10 +52,10 @@ fn cancelled_at(k: usize, bytes: &Bytes, precision: Precision) -> CompileError {
     whole(bytes, precision, &watched).unwrap_err()
 }
 
-fn ends_at(k: usize, stages: &[Stage], bytes: &Bytes, precision: Precision) {
+fn ends_at(k: usize, looks: &[Look], bytes: &Bytes, precision: Precision) {
     match cancelled_at(k, bytes, precision) {
-        CompileError::Cancelled { stage } => assert_eq!(stage, stages[k], "look {k}"),
-        other => panic!("look {k} in {:?}: {other}", stages[k]),
+        CompileError::Cancelled { stage } => assert_eq!(stage, looks[k].0, "look {k}"),
+        other => panic!("look {k} in {:?}: {other}", looks[k]),
     }
 }
 
@@ -128,22 +133,31 @@ fn mixed() -> Bytes {
     model(&graph(&nodes, &initializers, &inputs, &outputs), &[twice])
 }
 
-/// Places at which compilations are ended: all of them in thorough runs, else those where a stage begins and ends, and some between.
-fn places(stages: &[Stage]) -> Vec<usize> {
+/// Looks at which compilations are ended. In thorough runs, in each turn of a stage: the first two and the last of each place in the sources, and
+/// every eighth of all, as those between come of the same line for another node; else those where a stage begins and ends, and every eighth.
+fn places(looks: &[Look]) -> Vec<usize> {
     /// Every which of the others.
     const STEP: usize = 8;
     let is_thorough = std::env::var_os("HALITE_TEST_THOROUGH").is_some();
-    let at_edge = |k: usize| {
-        let is_other =
-            |beside: Option<usize>| beside.and_then(|beside| stages.get(beside)) != Some(&stages[k]);
-        is_other(k.checked_sub(1)) || is_other(k.checked_add(1))
-    };
-    (0..stages.len()).filter(|k| is_thorough || at_edge(*k) || k % STEP == 0).collect()
+    let mut chosen: BTreeSet<usize> = (0..looks.len()).step_by(STEP).collect();
+    let mut first = 0;
+    for turn in looks.chunk_by(|one, next| one.0 == next.0) {
+        chosen.extend([first, first + turn.len() - 1]);
+        let mut of_place: HashMap<_, Vec<usize>> = HashMap::new();
+        for (k, (_, at)) in (first..).zip(turn) {
+            of_place.entry((at.file(), at.line(), at.column())).or_default().push(k);
+        }
+        for of_place in of_place.values().filter(|_| is_thorough) {
+            chosen.extend(of_place.iter().take(2).chain(of_place.last()));
+        }
+        first += turn.len();
+    }
+    chosen.into_iter().collect()
 }
 
 /// The stages in their order, each once for each time that it comes.
-fn order(stages: &[Stage]) -> Vec<Stage> {
-    let mut order = stages.to_vec();
+fn order(stages: impl Iterator<Item = Stage>) -> Vec<Stage> {
+    let mut order: Vec<Stage> = stages.collect();
     order.dedup();
     order
 }
@@ -152,9 +166,10 @@ fn order(stages: &[Stage]) -> Vec<Stage> {
 fn a_compilation_ends_wherever_it_is_cancelled() {
     for precision in [Precision::Model, Precision::F16] {
         let bytes = mixed();
-        let stages = looks(&bytes, precision);
-        let [reading, importing, optimizing, planning, choosing, again, writing] = order(&stages)[..] else {
-            panic!("{:?}", order(&stages))
+        let looks = looks(&bytes, precision);
+        let stages = order(looks.iter().map(|look| look.0));
+        let [reading, importing, optimizing, planning, choosing, again, writing] = stages[..] else {
+            panic!("{stages:?}")
         };
         assert_eq!(
             [reading, importing, optimizing, planning, again, writing],
@@ -168,8 +183,10 @@ fn a_compilation_ends_wherever_it_is_cancelled() {
             ]
         );
         assert!(matches!(choosing, Stage::ChoosingKernels(_)));
-        for k in places(&stages) {
-            ends_at(k, &stages, &bytes, precision);
+        let chosen = places(&looks);
+        println!("{} of {} looks end it", chosen.len(), looks.len());
+        for k in chosen {
+            ends_at(k, &looks, &bytes, precision);
         }
     }
 }
@@ -177,15 +194,15 @@ fn a_compilation_ends_wherever_it_is_cancelled() {
 #[test]
 fn large_models_are_looked_at_all_the_time() {
     let bytes = chain(1000, 500);
-    let stages = looks(&bytes, Precision::Model);
+    let looks = looks(&bytes, Precision::Model);
     // Each of the 3,500 nodes at least once in each stage that walks them.
     for stage in [Stage::Importing, Stage::Optimizing, Stage::Planning, Stage::Writing] {
-        let count = stages.iter().filter(|own| **own == stage).count();
+        let count = looks.iter().filter(|look| look.0 == stage).count();
         assert!(count >= 2000, "{stage}: {count}");
     }
-    let last = stages.len() - 1;
+    let last = looks.len() - 1;
     for k in [0, last / 3, last * 4 / 5] {
-        ends_at(k, &stages, &bytes, Precision::Model);
+        ends_at(k, &looks, &bytes, Precision::Model);
     }
 }
 
@@ -196,9 +213,9 @@ fn every_stage_tells_its_beginning_and_its_end() {
     let control = Control::new().with_progress(move |progress| to.lock().unwrap().push(progress));
     whole(&mixed(), Precision::Model, &control).unwrap();
     let told = told.lock().unwrap();
-    let stages: Vec<Stage> = told.iter().map(|progress| progress.stage).collect();
-    assert_eq!(order(&stages).len(), 6, "{told:?}");
-    for stage in order(&stages) {
+    let stages = order(told.iter().map(|progress| progress.stage));
+    assert_eq!(stages.len(), 6, "{told:?}");
+    for stage in stages {
         let own: Vec<_> = told.iter().filter(|progress| progress.stage == stage).collect();
         let last = own[own.len() - 1];
         assert!(own[0].done == 0 && last.done == last.total && last.total > 0, "{own:?}");
@@ -246,7 +263,7 @@ fn longest_times_between_looks() {
         let seen: Arc<Mutex<Seen>> = Arc::new(Mutex::new((Instant::now(), Stage::Reading, Vec::new())));
         let to = seen.clone();
         let limit = Duration::from_secs(20);
-        let control = Control::new().with_deadline(Instant::now() + limit).with_observer(move |stage| {
+        let control = Control::new().with_deadline(Instant::now() + limit).with_observer(move |stage, _| {
             let (at, before, gaps) = &mut *to.lock().unwrap();
             let now = Instant::now();
             gaps.push((now - *at, *before, stage));

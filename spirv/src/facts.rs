@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use spirv::{Decoration, Op, StorageClass};
+use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
 
 use crate::{
     decorations::Decorations, entry::Entry, error::SpirvError, module::Inst, program::ParsedModule,
@@ -23,6 +23,8 @@ pub struct ModuleFacts {
     pub capabilities: Vec<String>,
     /// Declared extensions, in order of declaration.
     pub extensions: Vec<String>,
+    /// Whether 16-bit floats of IEEE 754 occur: values of that type, or words that they are packed into or unpacked from.
+    pub has_halves: bool,
     /// The compute entry points.
     pub entry_points: Vec<EntryFacts>,
 }
@@ -93,6 +95,7 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
     let decorations = Decorations::read(module);
     let (mut capabilities, mut extensions) = (Vec::new(), Vec::new());
     let mut models = (String::new(), String::new());
+    let mut has_halves = false;
     for inst in module.insts() {
         let words = module.operands(inst);
         match inst.op {
@@ -102,6 +105,10 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
                 models.0 = name_of(spirv::AddressingModel::from_u32(words[0]), words[0]);
                 models.1 = name_of(spirv::MemoryModel::from_u32(words[1]), words[1]);
             }
+            // A second operand names another encoding.
+            Op::TypeFloat => has_halves |= words == [16],
+            Op::QuantizeToF16 => has_halves = true,
+            Op::ExtInst => has_halves |= is_packing(module.glsl_op(words[0], words[1])),
             _ => {}
         }
     }
@@ -113,8 +120,14 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
         memory_model: models.1,
         capabilities,
         extensions,
+        has_halves,
         entry_points,
     })
+}
+
+/// Whether an instruction packs 16-bit floats into words or takes them out.
+fn is_packing(op: Option<GlslStd450Op>) -> bool {
+    matches!(op, Some(GlslStd450Op::PackHalf2x16 | GlslStd450Op::UnpackHalf2x16))
 }
 
 fn name_of<T: std::fmt::Debug>(value: Option<T>, number: u32) -> String {

@@ -279,6 +279,13 @@ fn facts_and_features_of_a_real_kernel() {
 }
 
 #[test]
+fn halves_are_seen_in_types_and_in_words() {
+    let has = |name| analyze(&fixture(name)).expect("valid").has_halves;
+    assert!(has("halves_stored.spv") && has("halves_in_words.spv"));
+    assert!(!has("reduction_ampere.spv") && !has("packed.spv"));
+}
+
+#[test]
 fn an_unknown_entry_point_is_named_with_those_that_exist() {
     let error = subgroup_use(&fixture("synced.spv"), "nope").expect_err("there is none");
     assert!(error.to_string().contains("`nope`") && error.to_string().contains("main"), "{error}");

@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
-    attack, capi, header, java, prebuilt, shaders,
+    attack, capi, java, prebuilt,
     shell::{self, cargo, command, exists, output, say},
-    steps::Steps,
+    steps::{Apart, Steps},
     test::{self, WITHOUT_DRIVERS},
 };
 
@@ -45,17 +45,31 @@ pub fn run(options: &Options) -> Result<()> {
     other_systems(&mut steps);
     lowest_rust(&mut steps);
     licences(&mut steps);
-    steps.take("C headers of drivers and of libhalite", || header::run(&header::Options { check: true }));
-    steps.take("kernels are those of their templates", || {
-        shaders::run(&shaders::Options { check: true, list: false, only: None })
-    });
     steps.take("documentation", documentation);
-    if !options.without_tests {
-        test::all(&test::Options::thorough(), &mut steps);
-        c_programs(&mut steps);
-        java_interface(&mut steps);
+    let one = |name: &str, part: &str| Apart::new(name.to_owned(), part, Vec::new());
+    let generated = vec![
+        one("kernels are those of their templates", "kernels"),
+        one("C headers of drivers and of libhalite", "headers"),
+    ];
+    // They build in folders of their own; where the build of everything waits for one compiler or linker, they work.
+    steps.beside(generated, 1, |steps| {
+        if options.without_tests {
+            return;
+        }
+        let missing = [
+            (capi::missing(), one("programs in C and C++", "c")),
+            (java::missing(), one("the Java interface", "java")),
+        ];
+        let mut languages = Vec::new();
+        for (missing, step) in missing {
+            match missing {
+                Some(why) => steps.skip(step.name(), &why),
+                None => languages.push(step),
+            }
+        }
+        test::all(&test::Options::thorough(), steps, languages);
         steps.take("hostile files, the short form", attack::short);
-    }
+    });
     steps.finish()
 }
 
@@ -151,24 +165,6 @@ pub fn add_targets(wanted: &[&str]) -> Result<()> {
     }
     say(&format!("installing Rust's library for {}", missing.join(", ")));
     shell::run(command("rustup", &["target", "add"]).args(missing))
-}
-
-/// Programs in C and C++ against an installed libhalite.
-fn c_programs(steps: &mut Steps) {
-    const NAME: &str = "programs in C and C++";
-    match capi::missing() {
-        Some(why) => steps.skip(NAME, &why),
-        None => drop(steps.take(NAME, || capi::run(&capi::Options::check()))),
-    }
-}
-
-/// The Java interface on a desktop virtual machine.
-fn java_interface(steps: &mut Steps) {
-    const NAME: &str = "the Java interface";
-    match java::missing() {
-        Some(why) => steps.skip(NAME, &why),
-        None => drop(steps.take(NAME, || java::run(&java::Options::check()))),
-    }
 }
 
 /// What may be linked. `xtask/tests/tidy` holds the same lists of `deny.toml` where cargo-deny is not installed: building it takes

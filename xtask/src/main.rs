@@ -17,9 +17,11 @@ mod java;
 mod kotlin;
 mod linked;
 mod mutate;
+mod part;
 mod platform;
 mod plugins;
 mod prebuilt;
+mod process;
 mod python;
 mod setup;
 mod shaders;
@@ -50,6 +52,9 @@ enum Chore {
     Test(test::Options),
     /// Format, spelling, lints, other systems, documentation, tests: what has to pass before a change lands.
     Ci(ci::Options),
+    /// Take one of the steps that `ci` and `test` take beside others, by itself.
+    #[command(subcommand)]
+    Part(part::Part),
     /// Install or find what tests need: a Vulkan loader, Mesa's llvmpipe, SwiftShader, the validation layer, a C compiler.
     Setup,
     /// Fetch SwiftShader, a Vulkan driver for the processor, to where Halite finds it; nothing is installed.
@@ -91,6 +96,7 @@ fn main() -> Result<()> {
         Chore::Demo => demo::run(),
         Chore::Test(options) => test::run(&options),
         Chore::Ci(options) => ci::run(&options),
+        Chore::Part(part) => part::run(&part),
         Chore::Setup => setup::everything().map(drop),
         Chore::Swiftshader(options) => swiftshader::fetch_and_tell(&options),
         Chore::Fuzz(options) => fuzz::run(&options),

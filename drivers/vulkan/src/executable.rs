@@ -121,6 +121,7 @@ impl KernelBuilder<'_> {
         let push_bytes =
             layout.push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0);
         subject.features()?;
+        subject.numbers()?;
         subject.limits(&sets, push_bytes)?;
         subject.interface(&sets, push_bytes, pipeline.abi)?;
         let (words, required_subgroup_size) =

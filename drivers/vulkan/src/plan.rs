@@ -162,6 +162,8 @@ pub struct DevicePlan {
     pub split_unaligned_fills: bool,
     /// Whether a persistent pipeline cache may be used.
     pub pipeline_cache: bool,
+    /// Why kernels in which 16-bit floats occur are refused, where they are.
+    pub no_halves: Option<&'static str>,
     /// Driver faults that were steered around.
     pub workarounds: Vec<&'static Workaround>,
 }
@@ -199,6 +201,7 @@ impl DevicePlan {
             robustness,
             split_unaligned_fills: workarounds.find(Avoid::UnalignedFill).is_some(),
             pipeline_cache: workarounds.find(Avoid::PipelineCache).is_none(),
+            no_halves: workarounds.find(Avoid::Halves).map(|fault| fault.reason),
             workarounds: workarounds.applied().to_vec(),
             features,
         })

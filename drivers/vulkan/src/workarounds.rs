@@ -29,6 +29,8 @@ pub enum Avoid {
     IntegerDotProduct,
     /// Let kernels compute with 16-bit floats.
     Float16,
+    /// Run kernels in which 16-bit floats occur at all, be it in words.
+    Halves,
     /// Let kernels store 16-bit values in buffers.
     Storage16,
     /// Let kernels store 8-bit values in buffers.
@@ -64,6 +66,7 @@ impl Avoid {
             Avoid::Synchronization2 => &[Feature::Synchronization2],
             Avoid::RobustBufferAccess => &[Feature::RobustBufferAccess, Feature::RobustBufferAccess2],
             Avoid::BufferDeviceAddress
+            | Avoid::Halves
             | Avoid::PushDescriptors
             | Avoid::PipelineCache
             | Avoid::UnalignedFill => &[],
@@ -173,6 +176,7 @@ fn driver_name(id: u32) -> String {
         driver_id::INTEL_PROPRIETARY_WINDOWS => "Intel proprietary (Windows)".to_owned(),
         driver_id::INTEL_OPEN_SOURCE_MESA => "Mesa ANV".to_owned(),
         driver_id::GOOGLE_SWIFTSHADER => "SwiftShader".to_owned(),
+        driver_id::MESA_LLVMPIPE => "Mesa llvmpipe".to_owned(),
         driver_id::MOLTENVK => "MoltenVK".to_owned(),
         other => format!("id {other}"),
     }

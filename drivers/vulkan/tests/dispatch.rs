@@ -6,10 +6,10 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use halite_formats::vmfb::read_module;
+use halite_formats::vmfb::{VulkanExecutable, read_module};
 use halite_hal::{
     BindingTable, Buffer, BufferRef, Code, Command, CommandBufferMode, CommandCategory, CommandList,
-    CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp,
+    CommandTarget, Device, DispatchCounts, DispatchFlags, Executable, ExecutableDesc, Fence, QueueOp, Status,
     WHOLE_BUFFER,
 };
 use smallvec::smallvec;
@@ -198,6 +198,42 @@ fn errors_name_what_is_wrong() {
         assert_eq!(device.create_executable(newer).unwrap_err().code(), Code::Incompatible);
         let other = ExecutableDesc { format: "rocm".to_owned(), ..desc(&kernels(), &[]) };
         assert_eq!(device.create_executable(other).unwrap_err().code(), Code::Incompatible);
+    });
+}
+
+/// A kernel that turns the 16-bit floats of words into 32-bit floats.
+fn halves() -> VulkanExecutable {
+    let mut executable = kernels();
+    executable.pipelines.truncate(1);
+    executable.pipelines[0].name = "halves".to_owned();
+    executable.pipeline_layouts[0].push_constants.clear();
+    executable.shader_modules = vec![bytes::Bytes::from_static(include_bytes!("kernels/halves.spv"))];
+    executable
+}
+
+#[test]
+fn sixteen_bit_floats_are_right_or_refused() {
+    let is_refused = |error: &Status| {
+        error.code() == Code::Unavailable && error.to_string().contains("kernel 'halves' has 16-bit floats")
+    };
+    on_devices(&[&[]], |device| {
+        let executable = match device.create_executable(desc(&halves(), &[])) {
+            Ok(executable) => executable,
+            Err(error) => return assert!(is_refused(&error), "{error}"),
+        };
+        let source = words_buffer(device, &[0x4000_3C00, 0x0400_C500, 0x3555_7BFF, 0xBC00_0000]);
+        let target = words_buffer(device, &[7; 8]);
+        let buffers = [span(&source, 0, 16).into(), span(&target, 0, 32).into()];
+        let command = dispatch(&executable, 0, DispatchCounts::Direct([1, 1, 1]), &[], buffers);
+        execute(device, list(CommandBufferMode::ONE_SHOT, 0, vec![command]), BindingTable::default());
+        let numbers: Vec<f32> = read_words(&target).into_iter().map(f32::from_bits).collect();
+        assert_eq!(numbers, [1.0, 2.0, -5.0, 1.0 / 16384.0, 65504.0, 0.333_251_95, 0.0, -1.0]);
+    });
+    on_devices(&[&[("workarounds", "avoid-halves")]], |device| {
+        let error = device.create_executable(desc(&halves(), &[])).unwrap_err();
+        assert!(is_refused(&error), "{error}");
+        // All others run.
+        test_executable(device);
     });
 }
 

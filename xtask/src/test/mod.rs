@@ -4,7 +4,7 @@
 //! selected, and other features mean that all of the workspace is compiled anew.
 
 mod binaries;
-mod python;
+pub mod python;
 mod repeat;
 mod runner;
 
@@ -17,7 +17,7 @@ use crate::{
     plugins,
     setup::{self, Icd},
     shell::{self, cargo, repo},
-    steps::Steps,
+    steps::{Apart, Steps},
 };
 use binaries::{Binary, Built};
 use repeat::Load;
@@ -26,18 +26,14 @@ use runner::{Manner, Variable, set};
 /// What to test, and how.
 #[derive(Args)]
 pub struct Options {
-    /// Only tests whose name contains this.
-    #[arg(long)]
-    filter: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Run every test program this often, and tell which tests fail now and then.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Threads that keep the processor busy meanwhile.
     #[arg(long, default_value_t = 0, value_name = "N")]
     load: usize,
-    /// Everything on every driver, at every place and size, also what is dear and seldom finds something: as `cargo xtask ci` does.
-    #[arg(long)]
-    thorough: bool,
     /// Start test programs in an order of chance; one that was told is given again with a number.
     #[arg(long, value_name = "SEED", num_args = 0..=1)]
     shuffle: Option<Option<u64>>,
@@ -46,21 +42,41 @@ pub struct Options {
     jobs: Option<usize>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Options { filter: None, repeat: 1, load: 0, thorough: false, shuffle: None, jobs: None }
-    }
+/// Which tests, and in which form.
+#[derive(Args, Clone)]
+pub struct Chosen {
+    /// Only tests whose name contains this.
+    #[arg(long)]
+    filter: Option<String>,
+    /// Everything on every driver, at every place and size, also what is dear and seldom finds something: as `cargo xtask ci` does.
+    #[arg(long)]
+    thorough: bool,
 }
 
 impl Options {
     /// All that there is to test.
     pub fn thorough() -> Self {
-        Options { thorough: true, ..Options::default() }
+        let chosen = Chosen { filter: None, thorough: true };
+        Options { chosen, repeat: 1, load: 0, shuffle: None, jobs: None }
     }
 
+    /// Test programs at once.
+    fn processes(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(processors)
+    }
+}
+
+impl Chosen {
     /// What tests look at to know that this is not the short form.
     fn form(&self) -> Vec<Variable> {
         vec![("HALITE_TEST_THOROUGH", self.thorough.then(|| "1".into()))]
+    }
+
+    /// The arguments that say so.
+    pub fn args(&self) -> Vec<String> {
+        let filter = self.filter.iter().map(|filter| format!("--filter={filter}"));
+        filter.chain(self.thorough.then(|| "--thorough".to_owned())).collect()
     }
 }
 
@@ -88,20 +104,32 @@ const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
 const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
     [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
-/// Tests to which it is the same which driver there is, and the programs of `halite-conformance` that they are in: left out on all but
-/// the first driver that their program runs on.
-const SAME_ON_EACH: [(&str, &str); 3] = [
+/// Tests to which it is the same which driver there is, and the programs that they are in: left out on all but the first driver that
+/// their program runs on. Those of several sequences ask who takes part in a step, and for which tokens; what steps compute is asked on each driver
+/// by other tests of that program, and by C, C++, Python and Java.
+const SAME_ON_EACH: [(&str, &str); 5] = [
     ("suites", "a_part_of_all_suites_on_the_cpu_devices"),
     ("compiler", "the_same_program_gives_the_same_bytes"),
     ("peers", "work_on_a_processor_with_the_memory_of_another"),
+    ("generate", "batches::steps_of_several_sequences_are_those_of_each"),
+    ("generate", "batches::sequences_come_and_go_between_steps"),
 ];
 
 /// The driver's own programs that run without Vulkan's loader in the short form: what is different then is how a driver is found.
 const WITHOUT_LOADER: [&str; 3] = ["direct", "dispatch", "transfer"];
 
 /// Test programs that take longest: they begin first, so that none is left when all others have ended.
-const LONGEST: [&str; 7] =
-    ["halite_compiler", "shaders", "kernels", "suites", "compiler", "elementwise", "corpus"];
+const LONGEST: [&str; 9] = [
+    "halite_compiler",
+    "shaders",
+    "suites",
+    "compiler",
+    "generate",
+    "commands",
+    "kernels",
+    "elementwise",
+    "corpus",
+];
 
 /// Tests of the tools that run once more with drivers that are all plug-ins.
 const PLUGIN_TESTS: [&str; 4] = ["linked", "plugins", "cli", "devices"];
@@ -122,12 +150,12 @@ pub const EVERYTHING: [&str; 4] = ["build", "--workspace", "--all-targets", "--k
 /// Sets up and runs all tests; those that need a device once per driver.
 pub fn run(options: &Options) -> Result<()> {
     let mut steps = Steps::begin();
-    all(options, &mut steps);
+    all(options, &mut steps, Vec::new());
     steps.finish()
 }
 
-/// The same as steps of a chore.
-pub fn all(options: &Options, steps: &mut Steps) {
+/// The same as steps of a chore, with more that stand by themselves once everything is built.
+pub fn all(options: &Options, steps: &mut Steps, more: Vec<Apart>) {
     let icds = steps.take("set-up", setup::everything).unwrap_or_default();
     let mut built = None;
     steps.take("building", || {
@@ -140,23 +168,24 @@ pub fn all(options: &Options, steps: &mut Steps) {
         Tests { options, icds: &icds, binaries: &built.binaries }.run(steps);
     }
     if options.repeat == 1 {
-        if built.is_some() {
-            python::run(options, &icds, steps);
+        let mut apart =
+            if built.is_some() { python::apart(&options.chosen, &icds, steps) } else { Vec::new() };
+        let one = |name: &str, part: &str, args| Apart::new(name.to_owned(), part, args);
+        apart.push(one("examples in the documentation", "examples", options.chosen.args()));
+        if options.chosen.thorough {
+            apart.push(one("a crate outside of the workspace", "outside", Vec::new()));
         }
-        documentation(options, steps);
-        if options.thorough {
-            steps.take("a crate outside of the workspace", || outside(&icds));
-        }
+        apart.extend(more);
+        // Of each much is one thread's work: starting interpreters, linking, waiting.
+        steps.beside(apart, options.processes(), |_| ());
     }
 }
 
 /// Examples in the documentation.
-fn documentation(options: &Options, steps: &mut Steps) {
-    steps.take("examples in the documentation", || {
-        let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast", "--"]);
-        set(&mut command, &[variables(), options.form()].concat());
-        shell::run(command.args(&options.filter))
-    });
+pub fn documentation(chosen: &Chosen) -> Result<()> {
+    let mut command = cargo(&["test", "--workspace", "--doc", "--no-fail-fast", "--"]);
+    set(&mut command, &[variables(), chosen.form()].concat());
+    shell::run(command.args(&chosen.filter))
 }
 
 /// Programs of a crate outside of the workspace.
@@ -164,7 +193,8 @@ const OUTSIDE: [&str; 4] = ["outside", "threads", "feedback", "limits"];
 
 /// Programs as users write them: they depend on the public crate and on nothing else. On each driver; with the versions of other
 /// crates that the workspace has, so that those are not compiled again.
-fn outside(icds: &[Icd]) -> Result<()> {
+pub fn outside() -> Result<()> {
+    let icds = setup::everything()?;
     std::fs::copy(repo("Cargo.lock"), repo("examples/outside/Cargo.lock"))?;
     let drivers: Vec<Vec<Variable>> =
         if icds.is_empty() { vec![Vec::new()] } else { icds.iter().map(only).collect() };
@@ -255,7 +285,7 @@ struct Tests<'a> {
 
 impl Tests<'_> {
     fn run(&self, steps: &mut Steps) {
-        if self.options.thorough {
+        if self.options.chosen.thorough {
             // First, because it replaces the tools that other tests run for a while.
             self.with_plugins(steps);
         }
@@ -265,14 +295,14 @@ impl Tests<'_> {
         let swiftshader = self.icds.iter().find_map(|icd| icd.library.as_deref());
         for (place, icd) in self.icds.iter().enumerate() {
             let mut programs = device.clone();
-            programs.retain(|binary| is_run_on(binary, place, self.icds.len(), self.options.thorough));
+            programs.retain(|binary| is_run_on(binary, place, self.icds.len(), self.options.chosen.thorough));
             let mut variables = only(icd);
             variables.push(("HALITE_TEST_PART", self.part(place)));
             variables.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
             variables.extend(swiftshader.map(|path| ("HALITE_SWIFTSHADER", Some(path.into()))));
             let mut manner = self.manner(variables);
             let skipped = if place > 0 {
-                ran_before(&device, self.icds.len(), self.options.thorough)
+                ran_before(&device, self.icds.len(), self.options.chosen.thorough)
             } else {
                 Vec::new()
             };
@@ -287,15 +317,14 @@ impl Tests<'_> {
 
     /// Which of so many parts of the cases that are of one kind a driver gets; in the short form they are dealt out.
     fn part(&self, place: usize) -> Option<OsString> {
-        (!self.options.thorough).then(|| format!("{}/{}", place + 1, self.icds.len()).into())
+        (!self.options.chosen.thorough).then(|| format!("{}/{}", place + 1, self.icds.len()).into())
     }
 
     fn manner(&self, variables: Vec<Variable>) -> Manner {
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Manner {
-            variables: [self::variables(), self.options.form(), variables].concat(),
-            args: self.options.filter.iter().cloned().collect(),
-            jobs: self.options.jobs.unwrap_or_else(processors),
+            variables: [self::variables(), self.options.chosen.form(), variables].concat(),
+            args: self.options.chosen.filter.iter().cloned().collect(),
+            jobs: self.options.processes(),
             shown: true,
         }
     }
@@ -339,7 +368,7 @@ impl Tests<'_> {
             ("VK_DRIVER_FILES", None),
             ("VK_ICD_FILENAMES", None),
         ];
-        let wanted = |name: &str| self.options.thorough || WITHOUT_LOADER.contains(&name);
+        let wanted = |name: &str| self.options.chosen.thorough || WITHOUT_LOADER.contains(&name);
         let own = |binary: &&Binary| {
             binary.package == "halite-vulkan" && binary.kind == "test" && wanted(&binary.target)
         };
@@ -354,13 +383,14 @@ mod tests {
 
     #[test]
     fn tests_that_are_left_out_are_there() {
-        let folder = repo("conformance/tests");
-        let files = [folder.clone(), folder.join("compiler")].into_iter().flat_map(|folder| {
+        let folders = ["conformance/tests", "conformance/tests/compiler", "halite/tests"].map(repo);
+        let files = folders.into_iter().flat_map(|folder| {
             let entries = std::fs::read_dir(folder).unwrap();
             entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
         });
         let sources: String = files.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
-        for (_, name) in SAME_ON_EACH {
+        for (_, path) in SAME_ON_EACH {
+            let name = path.rsplit("::").next().unwrap();
             assert!(sources.contains(&format!("fn {name}()")), "there is no test '{name}' any more");
         }
     }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Options, only, variables};
+use super::{Chosen, only, variables};
 use crate::{
     python,
-    setup::Icd,
+    setup::{self, Icd},
     shell::{command, repo},
-    steps::Steps,
+    steps::{Apart, Steps},
     test::runner::{Variable, set},
 };
 
@@ -20,21 +20,31 @@ const INTERPRETER: &str = "HALITE_TEST_PYTHON";
 /// What pytest ends with when no test has a name that was asked for.
 const NOTHING_CHOSEN: i32 = 5;
 
-/// Runs them once per Vulkan driver.
-pub fn run(options: &Options, icds: &[Icd], steps: &mut Steps) {
+/// The steps that run them, once per Vulkan driver; none where they cannot be run.
+pub fn apart(chosen: &Chosen, icds: &[Icd], steps: &mut Steps) -> Vec<Apart> {
     const NAME: &str = "tests of the Python package";
-    let interpreter = match interpreter() {
-        Ok(interpreter) => interpreter,
-        Err(why) => return steps.skip(NAME, &format!("{why:#}")),
-    };
+    let placed = interpreter().and_then(|_| python::place_extension(&repo("target/debug")));
+    if let Err(why) = placed {
+        steps.skip(NAME, &format!("{why:#}"));
+        return Vec::new();
+    }
     if icds.is_empty() {
-        return steps.skip(NAME, "there is no Vulkan driver");
+        steps.skip(NAME, "there is no Vulkan driver");
     }
     // What the package does is the same on each.
-    let drivers = if options.thorough { icds.len() } else { 1 };
-    for icd in &icds[..drivers] {
-        steps.take(&format!("{NAME} on {}", icd.name), || on(options, icd, &interpreter));
-    }
+    let drivers = if chosen.thorough { icds.len() } else { icds.len().min(1) };
+    let on = |icd: &Icd| {
+        let args = std::iter::once(icd.name.to_owned()).chain(chosen.args()).collect();
+        Apart::new(format!("{NAME} on {}", icd.name), "python", args)
+    };
+    icds[..drivers].iter().map(on).collect()
+}
+
+/// Runs them on the driver with this name, with the extension module that has been put into the sources.
+pub fn run(chosen: &Chosen, driver: &str) -> Result<()> {
+    let icds = setup::everything()?;
+    let icd = icds.iter().find(|icd| icd.name == driver);
+    on(chosen, icd.with_context(|| format!("there is no driver {driver}"))?, &interpreter()?)
 }
 
 fn interpreter() -> Result<OsString> {
@@ -44,20 +54,22 @@ fn interpreter() -> Result<OsString> {
     }
 }
 
-fn on(options: &Options, icd: &Icd, interpreter: &OsString) -> Result<()> {
-    python::place_extension(&repo("target/debug"))?;
-    let mut pytest = command(&interpreter.to_string_lossy(), &["-m", "pytest", "--quiet", "-rs"]);
-    if let Some(filter) = &options.filter {
+fn on(chosen: &Chosen, icd: &Icd, interpreter: &OsString) -> Result<()> {
+    let mut pytest = command(
+        &interpreter.to_string_lossy(),
+        &["-m", "pytest", "--quiet", "-rs", "-p", "no:cacheprovider"],
+    );
+    if let Some(filter) = &chosen.filter {
         pytest.args(["-k", filter]);
     }
-    let mut all: Vec<Variable> = [variables(), options.form(), only(icd)].concat();
+    let mut all: Vec<Variable> = [variables(), chosen.form(), only(icd)].concat();
     all.push(("HALITE_TEST_DEVICE", Some(icd.name.into())));
     all.push(("HALITE_SWIFTSHADER", icd.library.clone().map(Into::into)));
     all.push(("PYTHONPATH", Some(repo("python").into())));
     all.push(("PYTHONDONTWRITEBYTECODE", Some("1".into())));
     set(&mut pytest, &all);
     let status = pytest.current_dir(repo("python")).status().context("pytest does not start")?;
-    let is_filtered = options.filter.is_some() && status.code() == Some(NOTHING_CHOSEN);
+    let is_filtered = chosen.filter.is_some() && status.code() == Some(NOTHING_CHOSEN);
     ensure!(status.success() || is_filtered, "{pytest:?} failed: {status}");
     Ok(())
 }

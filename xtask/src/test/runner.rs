@@ -3,26 +3,21 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    io::Read as _,
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError, mpsc},
-    time::{Duration, Instant},
+    process::Command,
+    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Context, Result, bail};
 
 use super::binaries::Binary;
 use crate::{
-    clock::{Spent, of_process},
+    clock::Spent,
+    process::{self, LIMIT},
     shell::root,
 };
 
-/// A test program that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// So many of those that took longest are named at the end.
 const LONGEST: usize = 12;
-/// What programs leave behind them is waited for no longer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A variable of the environment: what it is set to, or that it is taken away.
 pub type Variable = (&'static str, Option<OsString>);
@@ -122,7 +117,7 @@ fn longest(mut times: Vec<(&Binary, Spent)>) -> String {
 /// Runs one; what is to be told of it, and what it took.
 fn run_one(binary: &Binary, manner: &Manner) -> Result<(Option<Failure>, String, Spent)> {
     let (status, said, spent) =
-        end_of(command(binary, manner)).with_context(|| format!("{}", binary.path.display()))?;
+        process::end_of(command(binary, manner)).with_context(|| format!("{}", binary.path.display()))?;
     let path = binary.path.strip_prefix(root()).unwrap_or(&binary.path).display();
     let unit = if binary.kind == "test" { "" } else { "unittests " };
     let told = format!("     Running {unit}{} ({path}): {spent}\n{said}", binary.source);
@@ -137,54 +132,10 @@ fn run_one(binary: &Binary, manner: &Manner) -> Result<(Option<Failure>, String,
 
 fn command(binary: &Binary, manner: &Manner) -> Command {
     let mut command = Command::new(&binary.path);
-    command.args(&manner.args).current_dir(&binary.folder).stdin(Stdio::null());
+    command.args(&manner.args).current_dir(&binary.folder);
     command.env("CARGO_MANIFEST_DIR", &binary.folder);
     set(&mut command, &manner.variables);
     command
-}
-
-/// Runs to the end or to the limit; the status, if it came to an end, what it said on both ways, and what it took.
-fn end_of(mut command: Command) -> Result<(Option<ExitStatus>, String, Spent)> {
-    let (mut reader, writer) = std::io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer);
-    let child = command.spawn()?;
-    // The command keeps its ends of the pipe open.
-    drop(command);
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let (ended, end) = mpsc::channel::<()>();
-    let heard = said.clone();
-    std::thread::spawn(move || {
-        let mut part = [0; 4096];
-        while let Ok(count @ 1..) = reader.read(&mut part) {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&part[..count]);
-        }
-        drop(ended);
-    });
-    let (status, timely, spent) = wait(child, LIMIT)?;
-    // Until all that it started has closed its end, too: nobody sends, so this ends when the reader does.
-    let _ = end.recv_timeout(PATIENCE);
-    let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok((timely.then_some(status), String::from_utf8_lossy(&said).into_owned(), spent))
-}
-
-/// Waits for a program, and ends it when the limit is over; whether it ended by itself, and what it took: on the processor as far as
-/// was seen shortly before its end.
-fn wait(mut child: Child, limit: Duration) -> Result<(ExitStatus, bool, Spent)> {
-    let begun = Instant::now();
-    let id = child.id().to_string();
-    let mut processor = None;
-    let spent = |processor| Spent { wall: begun.elapsed(), processor };
-    loop {
-        processor = of_process(&id).or(processor);
-        if let Some(status) = child.try_wait()? {
-            return Ok((status, true, spent(processor)));
-        }
-        if begun.elapsed() >= limit {
-            child.kill()?;
-            return Ok((child.wait()?, false, spent(processor)));
-        }
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
 }
 
 /// Names of tests that failed, in the output of Rust's test programs.
@@ -207,6 +158,8 @@ pub fn verdict(failures: &[Failure], manner: &Manner) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A test program that is a shell script.
@@ -254,13 +207,6 @@ mod tests {
         let names: Vec<_> = failures.iter().map(|failure| failure.binary.target.as_str()).collect();
         assert_eq!(names, ["good", "bad"]);
         std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn what_hangs_is_ended() {
-        let child = Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        assert!(!wait(child, Duration::from_millis(50)).unwrap().1);
     }
 
     #[test]

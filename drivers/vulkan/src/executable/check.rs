@@ -75,6 +75,18 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// The driver gets the numbers right that the code computes with.
+    pub fn numbers(&self) -> Result<()> {
+        let Some(reason) = self.ctx.plan.no_halves.filter(|_| self.facts.has_halves) else { return Ok(()) };
+        Err(status!(
+            Unavailable,
+            "kernel '{}' has 16-bit floats, which do not work on device '{}': {reason}; use a newer driver, or a model \
+             without them",
+            self.kernel,
+            self.ctx.info.name
+        ))
+    }
+
     /// Every feature that the code declares is enabled on the device.
     pub fn features(&self) -> Result<()> {
         let capabilities = self.facts.capabilities.iter().map(String::as_str);

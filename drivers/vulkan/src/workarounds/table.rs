@@ -2,7 +2,7 @@
 //! was seen, not what is guessed.
 
 use super::{Avoid, Match, Workaround};
-use halite_facts::{DeviceFacts, DeviceType, api_version, driver_id, vendor};
+use halite_facts::{DeviceFacts, DeviceType, Feature, api_version, driver_id, vendor};
 
 /// Every known fault.
 pub(super) static TABLE: &[Workaround] = &[
@@ -22,6 +22,18 @@ pub(super) static TABLE: &[Workaround] = &[
                  the SwiftShader of Chromium 156)",
         link: "https://swiftshader.googlesource.com/SwiftShader/+/refs/heads/master/src/Vulkan/VkPipelineCache.hpp",
         applies: Match::driver(driver_id::GOOGLE_SWIFTSHADER),
+    },
+    Workaround {
+        name: "llvmpipe-halves",
+        avoid: Avoid::Halves,
+        reason: "where llvmpipe has no 16-bit floats in kernels (on ARM: Mesa 22.3; on x86: processors without F16C), it \
+                 takes their bits for integers when they become 32-bit floats: results are wrong, or LLVM ends the \
+                 process. Mesa 25.0 is right on ARM",
+        link: "https://gitlab.freedesktop.org/mesa/mesa/-/blob/mesa-22.3.6/src/gallium/auxiliary/gallivm/lp_bld_nir.c",
+        applies: Match {
+            fact: Some(("no 16-bit floats in kernels", |facts| !facts.features.has(Feature::ShaderFloat16))),
+            ..Match::driver(driver_id::MESA_LLVMPIPE)
+        },
     },
     Workaround {
         name: "nvidia-unaligned-fill",
@@ -126,6 +138,7 @@ pub(super) static ON_REQUEST: &[Workaround] = &[
     on_request("avoid-cooperative-matrix", Avoid::CooperativeMatrix),
     on_request("avoid-integer-dot-product", Avoid::IntegerDotProduct),
     on_request("avoid-float16", Avoid::Float16),
+    on_request("avoid-halves", Avoid::Halves),
     on_request("avoid-storage16", Avoid::Storage16),
     on_request("avoid-storage8", Avoid::Storage8),
     on_request("avoid-synchronization2", Avoid::Synchronization2),

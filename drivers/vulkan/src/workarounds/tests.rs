@@ -26,6 +26,9 @@ fn entries_fit_by_driver_version_and_facts() {
         ["swiftshader-no-bda", "swiftshader-growing-cache"]
     );
     assert_eq!(Workarounds::for_device(&recorded("llvmpipe")), Workarounds::default());
+    let mut without_halves = recorded("llvmpipe");
+    without_halves.features.set(Feature::ShaderFloat16, false);
+    assert_eq!(names(&Workarounds::for_device(&without_halves)), ["llvmpipe-halves"]);
     assert_eq!(names(&Workarounds::for_device(&recorded("nvidia_h200"))), ["nvidia-unaligned-fill"]);
     let pascal = DeviceFacts {
         driver_id: driver_id::NVIDIA_PROPRIETARY,
@@ -92,5 +95,6 @@ fn plans_obey() {
     assert_eq!(plan("avoid-robust-access").robustness, crate::plan::Robustness::Off);
     let bda = plan("avoid-bda");
     assert!(!bda.abis.buffer_device_address && !bda.features.has(Feature::BufferDeviceAddress));
+    assert!(usual.no_halves.is_none() && plan("avoid-halves").no_halves.is_some());
     assert!(!plan("avoid-storage16").features.has(Feature::StorageBuffer16BitAccess));
 }

@@ -121,3 +121,57 @@ fn damaged_models_are_errors() {
         }
     }
 }
+
+/// Two sequences, of which the second has a token less, go through both nodes of `windows`, so many tokens at a time.
+fn through_windows(room: usize, steps: &[usize]) {
+    let graphs = |length: usize, held: usize| {
+        let mut bindings = Bindings::default();
+        bindings.dims.extend([("length".into(), length as u64), ("room".into(), held as u64)]);
+        model("windows").graph(&bindings).unwrap()
+    };
+    let none = |rows: usize| vec![0.0; 2 * rows * 16];
+    let (mut all, mut some) = ([none(16), none(16)], [none(room), none(room)]);
+    let (mut total, mut held) = (0, room);
+    for &length in steps {
+        total += length;
+        let qkv: Vec<f64> =
+            (0..2 * length * 64).map(|i| ((i * 37 + total * 11) % 101) as f64 / 25.0 - 2.0).collect();
+        let counts = [total as i64 - 1, total as i64 - 2];
+        let mut inputs = vec![floats(&qkv), Values::Int(counts.to_vec()), Values::Int(vec![total as i64])];
+        inputs.extend(all.iter().chain(&some).map(|rows| floats(rows)));
+        let mut out = run(&graphs(length, held), &inputs).into_iter();
+        let mut next = || out.next().unwrap();
+        let (y_all, own_all) = (next(), [next(), next()]);
+        let (y_some, own_some) = (next(), [next(), next()]);
+        held = own_some[0].len() / 32;
+        for sequence in 0..2 {
+            let after = total - sequence;
+            let (first, valid) = (sequence * length * 32, length.min(after) * 32);
+            let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5);
+            let row = first..first + valid;
+            assert!(near(&y_all[row.clone()], &y_some[row]), "{room} rows, {steps:?}: {total} tokens");
+            // A cache with more rows than the window lets go of as many at once, and one.
+            let at_once = held - 4 + 1;
+            let stay = after - after.saturating_sub(4) / at_once * at_once;
+            for (whole, kept) in own_all.iter().zip(&own_some) {
+                let last = &whole[(sequence * 16 + after - stay) * 16..(sequence * 16 + after) * 16];
+                let kept = &kept[sequence * held * 16..(sequence * held + stay) * 16];
+                assert!(
+                    stay <= held && near(last, kept),
+                    "{room} rows, {steps:?}: {total} tokens, {stay} stay"
+                );
+            }
+        }
+        (all, some) = (own_all, own_some);
+    }
+}
+
+#[test]
+fn caches_that_hold_a_window_alone_give_what_whole_ones_do() {
+    for room in [4, 6, 9] {
+        through_windows(room, &[3, 1, 1, 1, 1, 1, 1, 1, 1]);
+        through_windows(room, &[9, 1, 2, 3, 1]);
+    }
+    // A cache that holds nothing yet gets as many rows as a query sees.
+    through_windows(0, &[2, 1, 1, 7, 1]);
+}

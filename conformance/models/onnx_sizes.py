@@ -207,6 +207,7 @@ def main():
     if args.what == "make":
         # They add cases.
         import onnx_sizes_decoders  # noqa: F401
+        import onnx_sizes_drawn  # noqa: F401
         import onnx_sizes_graphs  # noqa: F401
         import onnx_sizes_kinds  # noqa: F401
         import onnx_sizes_kinds_more  # noqa: F401

@@ -10,7 +10,7 @@ def decoder(config, kind, layers, heads, dim, words=60, seq2seq=False):
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
     torch.manual_seed(1)
-    config._attn_implementation = "eager" if config.model_type in ("t5", "bloom", "xglm", "gemma2") else "sdpa"
+    config._attn_implementation = "eager" if config.model_type in ("t5", "bloom", "xglm", "gemma2", "gpt_neo", "mpt") else "sdpa"
     inner = kind(config).eval()
     for weight in inner.parameters():
         torch.nn.init.normal_(weight, std=0.15) if weight.dim() > 1 else None

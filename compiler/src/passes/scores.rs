@@ -10,6 +10,10 @@ use super::{chain::factor, merge::Reader};
 /// Values from here down are no scores: a query gives no weight to what has them.
 pub(super) const NOTHING: f64 = -1e9;
 
+/// What is added to scores where a model replaces them by a finite number: so far down that any score vanishes in the sum, and
+/// that a query which sees nothing gives all keys the same weight. Of -1e9 a score of 40 is left, in steps of 64.
+const VANISHING: f64 = -1e30;
+
 /// `scale * score` capped to `softcap`, and what is added to it: an operand of a program without the scores.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Form {
@@ -107,7 +111,8 @@ impl Reading {
                     return None;
                 }
                 let zero = Operand::Constant(Scalar::Float(0.0));
-                let nothing = Operand::Constant(Scalar::Float(*nothing));
+                let nothing = if nothing.is_finite() { nothing.min(VANISHING) } else { *nothing };
+                let nothing = Operand::Constant(Scalar::Float(nothing));
                 let [yes, no] = if kept { [zero, nothing] } else { [nothing, zero] };
                 let added = self.program.call(Function::Select, &[*condition, yes, no]);
                 Some(Form { added: Some(added), ..form })
@@ -138,12 +143,16 @@ mod tests {
     use super::*;
     use crate::graph::TensorId;
 
-    fn read(program: &str) -> Option<(Form, String)> {
+    fn whole(program: &str) -> Option<(Form, Expression)> {
         let input = |n| (TensorId(n), DType::F32, vec![4.into()]);
         let mask = (TensorId(2), DType::U8, vec![4.into()]);
         let inputs = vec![input(0), input(1), mask];
         let reader = Reader { inputs, program: program.parse().unwrap(), tables: Vec::new() };
-        let (form, program) = form(&reader, 0)?;
+        form(&reader, 0)
+    }
+
+    fn read(program: &str) -> Option<(Form, String)> {
+        let (form, program) = whole(program)?;
         let text = form.added.map(|added| super::super::chain::part(&program, added).0.to_string());
         Some((form, text.unwrap_or_default()))
     }
@@ -159,6 +168,12 @@ mod tests {
         assert_eq!((form.scale, &text[..]), (0.5, "neg $0; add %0 $0 ->"));
         let (form, text) = read("mul $0 0.5; cast:bool $2; select %1 %0 -inf -> %2:f32").unwrap();
         assert_eq!((form.scale, &text[..]), (0.5, "cast:bool $0; select %0 0.0 -inf ->"));
+        // The model's scores are gone where it masks: so they have to vanish in the sum.
+        for (own, added) in [("-1000000000.0", -1e30), ("-3.4028234663852886e38", f64::from(f32::MIN))] {
+            let (form, program) = whole(&format!("cast:bool $2; select %0 {own} $0 -> %1:f32")).unwrap();
+            let Some(Operand::Node(index)) = form.added else { panic!("{own}: nothing is added") };
+            assert_eq!(program.nodes[index].operands[1], Operand::Constant(Scalar::Float(added)), "{own}");
+        }
         let (form, _) = read("mul $0 0.5; div %0 20.0; tanh %1; mul %2 20.0; add %3 $1 -> %4:f32").unwrap();
         assert_eq!((form.scale, form.softcap), (0.5, Some(20.0)));
     }

@@ -129,9 +129,24 @@ def unreasonable(folder):
         (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
 
 
+def windows(folder):
+    """Attention to a window of four keys, with a cache of all keys and with one of the last."""
+    angles = np.outer(np.arange(16), 10.0 ** (-np.arange(8) / 8)).astype(np.float32)
+    constants = [constant("cos", np.cos(angles)), constant("sin", np.sin(angles))]
+    inputs = [value("qkv", FLOAT, [2, "length", 64]), value("last", TensorProto.INT32, [2]), value("total", TensorProto.INT32, [])]
+    nodes, outputs = [], []
+    for name, room, more in (("all", 16, {}), ("some", "room", {"sliding_window_cache": 1})):
+        past, present = ([f"{kind}_{name}_{part}" for part in "kv"] for kind in ("past", "present"))
+        inputs += [value(one, FLOAT, [2, 1, room, 16]) for one in past]
+        outputs += [value(f"y_{name}", FLOAT, [2, "length", 32]), *(value(one, FLOAT, [2, 1, None, 16]) for one in present)]
+        own = ["qkv", "", "", *past, "last", "total", "cos", "sin"]
+        nodes.append(helper.make_node("GroupQueryAttention", own, [f"y_{name}", *present], domain="com.microsoft", num_heads=2, kv_num_heads=1, do_rotary=1, local_window_size=4, **more))
+    save(folder, "windows", nodes, inputs, outputs, constants, opsets=(("", 18), ("com.microsoft", 1)))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in (symbols, loops, branches, functions, endless, external, unreasonable):
+    for make in (symbols, loops, branches, functions, endless, external, unreasonable, windows):
         make(folder)
 
 

@@ -8,6 +8,7 @@ use super::{
     Import, NodeView, Result,
     attention::{given_mask, join_heads, split_heads},
     microsoft_attention::{columns, heads, refuse},
+    microsoft_window::Window,
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},
@@ -58,12 +59,7 @@ const TOTAL: &str = "the number of keys (total_sequence_length)";
 impl Call {
     /// The sizes, from the queries' and those of the keys of earlier calls. Lengths are read when the call runs.
     fn of(b: &mut Builder, node: &NodeView<'_>, [batch, len]: [Size; 2]) -> Result<Call> {
-        let lengths = node.input(5)?;
-        if b.tensor(lengths).count() != batch {
-            return Err(node.invalid(format!("{} are not {batch} lengths", b.describe(&[lengths]))));
-        }
-        let after = b.plus(lengths, 1)?;
-        let after = b.reshape_to(after, &[batch])?;
+        let after = Call::after(b, node, batch)?;
         let held = match node.optional(3) {
             Some(past) => *b.sizes(past).get(2).ok_or_else(|| {
                 node.invalid(format!("{} are no keys of earlier calls", b.describe(&[past])))
@@ -91,6 +87,16 @@ impl Call {
         Ok(Call { batch, len, room, past, after })
     }
 
+    /// How many keys each sequence has after the call, `i64[batch]`.
+    fn after(b: &mut Builder, node: &NodeView<'_>, batch: Size) -> Result<TensorId> {
+        let lengths = node.input(5)?;
+        if b.tensor(lengths).count() != batch {
+            return Err(node.invalid(format!("{} are not {batch} lengths", b.describe(&[lengths]))));
+        }
+        let after = b.plus(lengths, 1)?;
+        b.reshape_to(after, &[batch])
+    }
+
     /// How many keys lie before those of this call, by how many there are `after` it.
     fn past(
         b: &mut Builder,
@@ -98,6 +104,20 @@ impl Call {
         [batch, len, held]: [Size; 3],
         after: TensorId,
     ) -> Result<Past> {
+        let past = Call::before(b, node, [batch, len], after)?;
+        Ok(match b.size_values(past).as_deref() {
+            Some([past]) if *past <= held => Past::Known(*past),
+            _ => Past::Each(past),
+        })
+    }
+
+    /// The same by data, `i64[batch]`, or one number for all.
+    fn before(
+        b: &mut Builder,
+        node: &NodeView<'_>,
+        [batch, len]: [Size; 2],
+        after: TensorId,
+    ) -> Result<TensorId> {
         // Rows of a sequence that do not count are the last: keys of later calls take their places.
         let new = match node.optional(QUERY_LENGTHS) {
             Some(given) if b.tensor(given).count() != batch => {
@@ -111,11 +131,7 @@ impl Call {
             None => b.computed(DType::I64, &[], vec![len])?,
         };
         let past = b.binary(Function::Sub, after, new)?;
-        let past = b.at_least(past, 0)?;
-        Ok(match b.size_values(past).as_deref() {
-            Some([past]) if *past <= held => Past::Known(*past),
-            _ => Past::Each(past),
-        })
+        b.at_least(past, 0)
     }
 
     /// The number of all keys of the longest sequence. Where only data say it, the results have the room that keys of earlier calls
@@ -339,9 +355,10 @@ fn with_sinks(
 fn refuse_forms(node: &NodeView<'_>) -> Result<()> {
     let instead = "caches of bytes are not taken; export the model with caches of floats";
     refuse(node, &[(12, "k_scale"), (13, "v_scale")], instead)?;
-    if node.flag("sliding_window_cache", false)? {
-        return Err(node.unsupported("sliding_window_cache, a cache that holds a window alone: export the model without it (windowed_kv_cache=false for \
-             onnxruntime-genai's builder); local_window_size with a whole cache gives the same"));
+    if node.flag("sliding_window_cache", false)? && node.optional(BIAS).is_some() {
+        return Err(node.unsupported(
+            "attention_bias with sliding_window_cache: export the model with whole caches (windowed_kv_cache=false for onnxruntime-genai's builder)",
+        ));
     }
     if node.is_used(3) {
         return Err(node.unsupported(
@@ -361,13 +378,53 @@ fn group_query(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
             node.unsupported(format!("keys that are not as many as queries: {}", b.describe(&[q, k, v])))
         );
     }
-    let call = Call::of(b, node, [batch, len])?;
+    let window = Window::size(node)?;
+    let call = match window {
+        Some(_) => {
+            let after = Call::after(b, node, batch)?;
+            let before = Call::before(b, node, [batch, len], after)?;
+            Call { batch, len, room: len, past: Past::Each(before), after }
+        }
+        None => Call::of(b, node, [batch, len])?,
+    };
     q = normalized(b, node, q, 14, "q_norm_epsilon")?;
     k = normalized(b, node, k, 15, "k_norm_epsilon")?;
     if node.flag("do_rotary", false)? {
         [q, k] = call.turned(b, node, [q, k])?;
     }
+    if let (Some(size), Past::Each(before)) = (window, call.past) {
+        return windowed(b, node, (call, before, size), [q, k, v]);
+    }
     let (k, v) = (call.present(b, node.optional(3), k)?, call.present(b, node.optional(4), v)?);
     let made = call.attended(b, node, [q, k, v])?;
     Ok(vec![join_heads(b, made)?, k, v])
+}
+
+/// The results where caches hold a window of `size` keys alone: this call's rows go behind the old ones, and what stays of both is the new
+/// cache. Each sequence had `before` keys.
+fn windowed(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    (call, before, size): (Call, TensorId, u64),
+    [q, k, v]: [TensorId; 3],
+) -> Result<Vec<TensorId>> {
+    let (Some(keys), Some(values)) = (node.optional(3), node.optional(4)) else {
+        return Err(node.invalid("sliding_window_cache=1 needs past_key and past_value"));
+    };
+    let &[_, _, held, _] = b.sizes(keys) else {
+        return Err(node.invalid(format!("{} are no keys of earlier calls", b.describe(&[keys]))));
+    };
+    let window = Window::of(b, size, held, [before, call.after])?;
+    let room = window.capacity + call.len;
+    let rows = Call { room, past: Past::Each(window.held), ..call };
+    let behind = |b: &mut Builder, past, own| {
+        if held != 0 {
+            return rows.present(b, Some(past), own);
+        }
+        let none = [Size::constant(0); 2];
+        b.pad_open(own, &[none, none, [0.into(), window.capacity], none], Border::Constant, 0.0)
+    };
+    let (k, v) = (behind(b, keys, k)?, behind(b, values, v)?);
+    let made = rows.attended(b, node, [q, k, v])?;
+    Ok(vec![join_heads(b, made)?, window.kept(b, k)?, window.kept(b, v)?])
 }

@@ -18,6 +18,7 @@ mod microsoft_attention;
 mod microsoft_group;
 mod microsoft_quantized;
 mod microsoft_rows;
+mod microsoft_window;
 mod moves;
 mod norm;
 mod order;

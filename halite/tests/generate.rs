@@ -4,6 +4,7 @@
 
 mod batches;
 mod common;
+mod drafts;
 
 use std::{fs, ops::ControlFlow};
 

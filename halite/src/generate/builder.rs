@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use halite_compiler::{BATCH, TokenChoice};
+use halite_compiler::{BATCH, TokenChoice, VERIFY};
 use halite_text::{ChatTemplate, TextFiles};
 
 use super::{
     CacheType, Calls, ChooseOn, Decoder, Generator, Inner, Pieces,
     choosing::Choosers,
     decoder,
+    draft::{self, DRAFTED, Draft},
     load::{Loaded, Opened},
     seats::{self, Seats},
     text_error, tokenizers,
@@ -35,6 +36,8 @@ pub struct GeneratorOptions {
     choose_on: ChooseOn,
     tokenizer: Option<PathBuf>,
     batch: usize,
+    draft: Option<Generator>,
+    drafted: Option<usize>,
 }
 
 impl GeneratorOptions {
@@ -85,6 +88,25 @@ impl GeneratorOptions {
         self
     }
 
+    /// A second model that writes ahead: a smaller one with the same tokens, made before this one, as a rule on the same device
+    /// ([`Session::device`](crate::Session::device)). [`super::Sequence::generate`] lets it write some tokens, looks at all of them in one
+    /// call, which reads the weights once, and takes those that it would have chosen itself. So tokens are those of a generator without a
+    /// draft, up to what devices round: the most likely ones are, and so are those that samplers draw, with the same random numbers. How
+    /// many tokens are drafted follows how many were right. Both models are GGUF files. [`Generator::step`] does not draft.
+    #[must_use]
+    pub fn draft(mut self, writer: &Generator) -> Self {
+        self.draft = Some(writer.clone());
+        self
+    }
+
+    /// How many tokens the second model writes ahead at most, 1 to 15; 7 unless this says otherwise. Calls look at 2, 4, 8 or 16 tokens, one
+    /// more than are drafted.
+    #[must_use]
+    pub fn draft_tokens(mut self, most: usize) -> Self {
+        self.drafted = Some(most);
+        self
+    }
+
     /// How many tokens a sequence has room for, of a model that was made for so many.
     fn context_of(&self, trained: Option<usize>) -> usize {
         let context = self.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
@@ -114,6 +136,9 @@ impl SessionBuilder {
         if options.context == Some(0) {
             return Err(Error::invalid("a context of 0 tokens has no room for a prompt"));
         }
+        if options.drafted.is_some() && options.draft.is_none() {
+            return Err(Error::invalid("there is no model that drafts tokens (GeneratorOptions::draft)"));
+        }
         match Loaded::of(self, "a generator")? {
             Loaded::Gguf(opened) if options.tokenizer.is_none() => of_gguf(*opened, &options),
             Loaded::Gguf(_) => Err(Error::invalid("a GGUF file has its own tokenizer; give it none")),
@@ -129,6 +154,10 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     let trained = opened.trained_context();
     let Opened { builder, file, tokenizer, again } = opened;
+    let drafted = options.drafted.unwrap_or(DRAFTED);
+    if let Some(writer) = &options.draft {
+        draft::check(writer, drafted, tokenizer.vocabulary())?;
+    }
     let cache_types = options.cache_types;
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
     let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
@@ -146,6 +175,9 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
     }
+    if options.draft.is_some() {
+        (builder, all) = (builder.verify_drafts(), all.dimension(VERIFY, draft::sizes(drafted)));
+    }
     let session = builder.model(again).sizes(all).build()?;
     if !session.functions().iter().any(|function| function.name == MAIN) {
         return Err(writes_none());
@@ -162,7 +194,10 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         batch: options.batch,
     };
     let calls = Calls::Pieces(pieces);
-    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
+    let draft = options.draft.clone().map(|writer| Draft::new(&session, writer, drafted)).transpose()?;
+    Ok(Generator {
+        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+    })
 }
 
 /// With functions that choose tokens, where the device may have to.
@@ -191,6 +226,9 @@ fn of_decoder(
     if options.choose_on == ChooseOn::Device {
         return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");
     }
+    if options.draft.is_some() {
+        return only_gguf("take what another model drafts (GeneratorOptions::draft)");
+    }
     if options.batch > 1 {
         log::warn!(
             "only models in GGUF files take steps of several sequences together (GeneratorOptions::batch): Halite makes their \
@@ -211,8 +249,10 @@ fn of_decoder(
     }
     let stated = decoder::stated_context(&session).into_iter().chain(room).min();
     let context = options.context_of(stated);
-    let (calls, cache_types) = (Calls::Decoder(decoder), options.cache_types);
-    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
+    let (calls, cache_types, draft) = (Calls::Decoder(decoder), options.cache_types, None);
+    Ok(Generator {
+        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+    })
 }
 
 fn writes_none() -> Error {

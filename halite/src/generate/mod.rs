@@ -6,6 +6,8 @@ mod builder;
 mod caches;
 mod choosing;
 mod decoder;
+mod draft;
+mod drafting;
 mod embed;
 mod flight;
 mod load;
@@ -23,13 +25,14 @@ use halite_text::{ChatTemplate, TextError, Tokenizer};
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
+pub use drafting::Drafted;
 pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
 pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use self::{choosing::Choosers, decoder::Decoder, seats::Seats};
+use self::{choosing::Choosers, decoder::Decoder, draft::Draft, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
@@ -68,6 +71,8 @@ struct Inner {
     context: usize,
     /// Of keys and values in caches.
     cache_types: [CacheType; 2],
+    /// The model that writes ahead of this one.
+    draft: Option<Draft>,
 }
 
 /// How logits come of tokens.

@@ -6,6 +6,7 @@ use halite_text::Sampler;
 
 use super::{
     Calls, Generator, Next, Pieces, Stop,
+    drafting::Drafting,
     flight::{self, Chosen, Ticket},
     seats::{Seat, Seats},
 };
@@ -42,6 +43,8 @@ pub struct Sequence {
     pub(super) skips: bool,
     /// Whether texts go on behind the token that ends them.
     pub(super) goes_on: bool,
+    /// What a second model writes ahead of it, once it has.
+    pub(super) drafting: Option<Box<Drafting>>,
 }
 
 impl Sequence {
@@ -64,6 +67,7 @@ impl Sequence {
             ticket: None,
             skips: false,
             goes_on: false,
+            drafting: None,
         })
     }
 
@@ -89,15 +93,16 @@ impl Sequence {
     }
 
     /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
-    /// [`Sequence::load`], [`Sequence::truncate`], texts that ended where the device chooses tokens, and steps of several sequences of which
-    /// the device chose the next token ([`Generator::step`]).
+    /// [`Sequence::load`], [`Sequence::truncate`], texts that ended where the device chooses tokens, texts with a draft of which the next
+    /// token is known, and steps of several sequences of which the device chose the next token ([`Generator::step`]).
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }
 
-    /// Bytes of its caches on the device.
+    /// Bytes of its caches on the device, with those of its draft ([`super::GeneratorOptions::draft`]).
     pub fn byte_len(&self) -> usize {
-        self.state.as_ref().map_or(0, State::byte_len)
+        let draft = self.drafting.as_ref().map_or(0, |own| own.writer.byte_len());
+        self.state.as_ref().map_or(0, State::byte_len) + draft
     }
 
     /// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again;
@@ -389,6 +394,7 @@ impl Sequence {
             ticket: None,
             skips: self.skips,
             goes_on: self.goes_on,
+            drafting: None,
         })
     }
 

@@ -3,26 +3,25 @@
 use std::{path::PathBuf, sync::Arc};
 
 use halite_compiler::{BATCH, TokenChoice, VERIFY};
-use halite_text::{ChatTemplate, TextFiles};
+use halite_text::{ChatTemplate, TextFiles, Vocabulary};
 
 use super::{
-    CacheType, Calls, ChooseOn, Decoder, Generator, Inner, Pieces,
+    CacheType, Calls, ChooseOn, Decoder, Draft, Generator, Inner, Pieces,
     choosing::Choosers,
     decoder,
-    draft::{self, DRAFTED, Draft},
+    draft::{self, DRAFTED},
     load::{Loaded, Opened},
+    pieces::PIECES,
     seats::{self, Seats},
     text_error, tokenizers,
 };
-use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
+use crate::{DeviceKind, Error, ErrorKind, Result, SessionBuilder, Sizes};
 
 /// The function of models that writes.
 const MAIN: &str = "main";
 /// Tokens of a call that gives the logits of all of them.
 const SCORED: usize = 64;
 
-/// Tokens that a call takes: one, and pieces of prompts. What is left of a prompt is filled up.
-const PIECES: [usize; 3] = [1, 32, 512];
 /// Room for tokens where the caller names none, if the model has as much.
 const CONTEXT: usize = 4096;
 
@@ -107,6 +106,14 @@ impl GeneratorOptions {
         self
     }
 
+    /// The model that drafts, and how many tokens, for one with these tokens.
+    fn drafting(&self, own: &Vocabulary) -> Result<Option<(Generator, usize)>> {
+        let most = self.drafted.unwrap_or(DRAFTED);
+        let Some(writer) = &self.draft else { return Ok(None) };
+        draft::check(writer, most, own)?;
+        Ok(Some((writer.clone(), most)))
+    }
+
     /// How many tokens a sequence has room for, of a model that was made for so many.
     fn context_of(&self, trained: Option<usize>) -> usize {
         let context = self.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
@@ -154,29 +161,23 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     let trained = opened.trained_context();
     let Opened { builder, file, tokenizer, again } = opened;
-    let drafted = options.drafted.unwrap_or(DRAFTED);
-    if let Some(writer) = &options.draft {
-        draft::check(writer, drafted, tokenizer.vocabulary())?;
-    }
+    let drafted = options.drafting(tokenizer.vocabulary())?;
     let cache_types = options.cache_types;
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
     let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
     let context = options.context_of(trained);
     let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
-    let mut all = vec![Sizes::new().dimension("tokens", sizes.clone()).dimension("rows", [1])];
     let scoring = options.scoring.then_some(SCORED.min(context));
-    all.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
     let (batches, room) = match seats::sizes(options.batch) {
         none if none.is_empty() => (none, context),
         sizes => (sizes, context.next_multiple_of(seats::ROUND)),
     };
-    let mut all = Sizes::any_of(all).dimension("context", [room]);
-    let mut builder = builder;
+    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring).dimension("context", [room]));
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
     }
-    if options.draft.is_some() {
-        (builder, all) = (builder.verify_drafts(), all.dimension(VERIFY, draft::sizes(drafted)));
+    if let Some((_, most)) = drafted {
+        (builder, all) = (builder.verify_drafts(), all.dimension(VERIFY, draft::sizes(most)));
     }
     let session = builder.model(again).sizes(all).build()?;
     if !session.functions().iter().any(|function| function.name == MAIN) {
@@ -189,15 +190,26 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
+        on_processor: session.device().is_none_or(|device| device.kind() == DeviceKind::Cpu),
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,
     };
     let calls = Calls::Pieces(pieces);
-    let draft = options.draft.clone().map(|writer| Draft::new(&session, writer, drafted)).transpose()?;
+    let draft = drafted.map(|(writer, most)| {
+        Ok(Draft { writer, verify: session.function(VERIFY)?, sizes: draft::sizes(most), most })
+    });
+    let draft = draft.transpose()?;
     Ok(Generator {
         inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
     })
+}
+
+/// Sizes of calls that give the logits of one token, and of that which gives those of all.
+fn calls_of(sizes: &[usize], scoring: Option<usize>) -> Sizes {
+    let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
+    let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
+    Sizes::any_of(std::iter::once(one).chain(all).collect())
 }
 
 /// With functions that choose tokens, where the device may have to.

@@ -1,10 +1,9 @@
 //! A second, smaller model that writes ahead of the first: whether the two fit each other, and how many tokens are drafted.
 
-use halite_compiler::VERIFY;
 use halite_text::Vocabulary;
 
 use super::{Calls, Generator, Inner, seats::MOST_TOGETHER};
-use crate::{Error, ErrorKind, Function, Result, Session};
+use crate::{Error, ErrorKind, Result};
 
 /// Most tokens that may be drafted: with the one before them they are as many as a call looks at.
 pub(super) const MOST_DRAFTED: usize = MOST_TOGETHER - 1;
@@ -17,25 +16,6 @@ const LONGEST_REST: usize = 32;
 pub(super) fn sizes(drafted: usize) -> Vec<usize> {
     let most = (drafted + 1).next_power_of_two().min(MOST_TOGETHER);
     [2, 4, 8, MOST_TOGETHER].into_iter().filter(|size| *size <= most).collect()
-}
-
-/// What a generator needs to write with a draft.
-pub(super) struct Draft {
-    /// The model that writes ahead.
-    pub writer: Generator,
-    /// The function that looks at what it wrote.
-    pub verify: Function,
-    /// Tokens of a call of that, the fewest first.
-    pub sizes: Vec<usize>,
-    /// Most tokens that are drafted.
-    pub most: usize,
-}
-
-impl Draft {
-    /// For a session with the function that looks at drafts.
-    pub fn new(session: &Session, writer: Generator, most: usize) -> Result<Draft> {
-        Ok(Draft { writer, verify: session.function(VERIFY)?, sizes: sizes(most), most })
-    }
 }
 
 /// Whether a generator can draft so many tokens at a time for a model with these tokens.

@@ -5,11 +5,7 @@ use std::ops::ControlFlow;
 use halite_compiler::CHOSEN;
 use halite_text::{Decoder, Sampler};
 
-use super::{
-    Piece, Sequence, Stop,
-    draft::{Draft, Pace},
-    seats::LOGITS,
-};
+use super::{Draft, Piece, Sequence, Stop, draft::Pace, seats::LOGITS};
 use crate::{Result, RunOptions, Tensor};
 
 /// How many tokens were drafted for a sequence, and how many of them it took.

@@ -12,6 +12,7 @@ mod embed;
 mod flight;
 mod load;
 mod members;
+mod pieces;
 mod run;
 mod score;
 mod seats;
@@ -32,7 +33,7 @@ pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use self::{choosing::Choosers, decoder::Decoder, draft::Draft, seats::Seats};
+use self::{choosing::Choosers, decoder::Decoder, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
@@ -91,12 +92,26 @@ struct Pieces {
     choosers: Option<Choosers>,
     /// How many tokens calls take, the fewest first.
     sizes: Vec<usize>,
+    /// Whether the device is the processor, for which each token of a call costs.
+    on_processor: bool,
     /// Tokens of a call that gives the logits of all.
     scoring: Option<usize>,
     /// Where caches are of sequences that take steps together, if any do.
     seats: Option<Arc<Seats>>,
     /// How many sequences do.
     batch: usize,
+}
+
+/// What a generator needs to write with a draft.
+struct Draft {
+    /// The model that writes ahead.
+    writer: Generator,
+    /// The function that looks at what it wrote.
+    verify: Function,
+    /// Tokens of a call of that, the fewest first.
+    sizes: Vec<usize>,
+    /// Most tokens that are drafted.
+    most: usize,
 }
 
 impl Inner {

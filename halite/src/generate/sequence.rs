@@ -8,14 +8,13 @@ use super::{
     Calls, Generator, Next, Pieces, Stop,
     drafting::Drafting,
     flight::{self, Chosen, Ticket},
+    pieces,
     seats::{Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
 
 /// What a saved sequence begins with.
 const MAGIC: &[u8; 8] = b"HALSEQ01";
-/// Of what is left of a prompt, so many tokens are worth a piece that is filled up; fewer go one by one.
-const FEW: usize = 4;
 
 /// A sequence of tokens, with caches of what the model computed of them. Made by [`Generator::sequence`].
 ///
@@ -152,16 +151,9 @@ impl Sequence {
     /// The size of the next call, and how many of so many tokens it takes.
     fn piece(&self, left: usize) -> (usize, usize) {
         let room = self.generator.context() - self.tokens.len();
-        let pieces = match &self.generator.inner.calls {
-            Calls::Pieces(pieces) => &pieces.sizes,
-            Calls::Decoder(decoder) => return (decoder.piece(left), decoder.piece(left)),
-        };
-        let full = pieces.iter().rev().find(|size| **size <= left).copied().unwrap_or(1);
-        // The next larger one, filled up, where it replaces many calls.
-        let filled = pieces.iter().find(|size| **size > left).copied().filter(|size| *size <= room);
-        match filled {
-            Some(size) if left > FEW && (full == 1 || left > size / 2) => (size, left),
-            _ => (full, full),
+        match &self.generator.inner.calls {
+            Calls::Pieces(own) => pieces::next(&own.sizes, left, room, own.on_processor),
+            Calls::Decoder(decoder) => (decoder.piece(left), decoder.piece(left)),
         }
     }
 

@@ -209,7 +209,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
 fn calls_of(sizes: &[usize], scoring: Option<usize>) -> Sizes {
     let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
     let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
-    Sizes::any_of(std::iter::once(one).chain(all).collect())
+    Sizes::any_of(std::iter::once(one).chain(all))
 }
 
 /// With functions that choose tokens, where the device may have to.

@@ -43,7 +43,7 @@ pub use coverage::{Coverage, refuses};
 pub use error::{CompileError, UnsupportedOperator};
 pub use frontends::{
     ModelFormat,
-    gguf::{BATCH, BATCH_SAMPLE},
+    gguf::{BATCH, BATCH_SAMPLE, VERIFY},
 };
 pub use halite_sizes::Region;
 pub use location::SourceLocation;

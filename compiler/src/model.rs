@@ -86,6 +86,15 @@ impl Model {
         self.inner.decode_batches(draw)
     }
 
+    /// Adds a function `verify` to a language model, a step of one sequence with the logits and the most likely token behind each of its
+    /// tokens; to be said before anything is asked of its functions.
+    ///
+    /// # Errors
+    /// The model has no steps of its own making.
+    pub fn verify_drafts(&mut self) -> Result<(), CompileError> {
+        self.inner.verify_drafts()
+    }
+
     /// Adds functions that choose the next token by the logits of one of its functions, one for each [`ChoiceWay`].
     ///
     /// # Errors

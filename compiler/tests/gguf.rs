@@ -195,6 +195,47 @@ fn a_step_of_several_sequences_is_that_of_each() {
     assert!(error.contains("no function 'batch'"), "only where it is asked for: {error}");
 }
 
+#[test]
+fn each_token_that_another_model_wrote_has_what_comes_behind_it() {
+    let (before, count) = (17usize, 4usize);
+    for name in ["llama", "gemma3", "qwen3moe"] {
+        let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let error = model.inputs("verify").unwrap_err().to_string();
+        assert!(error.contains("no function 'verify'"), "only where it is asked for: {error}");
+        model.verify_drafts().unwrap();
+        let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();
+        let (_, caches) = call(&model, &text[..before], 0, &[]);
+        let dims = [("verify", count as u64), ("context", CONTEXT)];
+        let dims = dims.map(|(name, size)| (name.to_owned(), size)).into();
+        let all = [Bindings { dims, ..Bindings::default() }];
+        let (mut function, _) =
+            model.function("verify", &all, Precision::Model, &Control::default()).unwrap();
+        let mut inputs = vec![
+            Values::Int(text[before..before + count].to_vec()),
+            Values::Int((before as i64..(before + count) as i64).collect()),
+        ];
+        inputs.extend(caches.iter().cloned());
+        let results = function.versions.remove(0).evaluate(&inputs).unwrap();
+        let logits = results[0].floats();
+        let width = logits.len() / count;
+        let mut after = caches;
+        for row in 0..count {
+            let place = before + row;
+            let (own, caches) = call(&model, &text[place..=place], place as i64, &after);
+            let found = &logits[row * width..][..width];
+            let largest = found.iter().zip(&own).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(largest < 1e-4, "{name}, token {row}: {largest}");
+            let first = own.iter().position(|logit| *logit == own.iter().copied().fold(f64::MIN, f64::max));
+            assert_eq!(results[1].int(row), first.unwrap() as i64, "{name}");
+            after = caches;
+        }
+        for (found, wanted) in results[2..].iter().zip(&after) {
+            let (found, wanted) = (found.floats(), wanted.floats());
+            assert!(found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-3), "{name}: other caches");
+        }
+    }
+}
+
 /// The token that these numbers draw.
 fn drawn_of(logits: &[f64], [count, part, least, factor, random]: [f64; 5]) -> usize {
     let mut order: Vec<usize> = (0..logits.len()).collect();

@@ -93,8 +93,8 @@ pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, Tr
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
-    CacheType, ChooseOn, Embedder, Generator, GeneratorOptions, Message, Next, Piece, Sampler, Sampling,
-    Sequence, Stop, StopTexts, TextDecoder,
+    CacheType, ChooseOn, Drafted, Embedder, Generator, GeneratorOptions, Message, Next, Piece, Sampler,
+    Sampling, Sequence, Stop, StopTexts, TextDecoder,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

@@ -4,6 +4,7 @@
 
 mod batches;
 mod common;
+mod drafts;
 
 use std::{fs, ops::ControlFlow};
 
@@ -46,7 +47,7 @@ fn prompts_and_tokens_are_those_of_llama_cpp() {
     for name in ["llama", "gemma3", "qwen3moe"] {
         let Case { generator, prompt, logits, greedy } = case(&device, name);
         let mut sequence = generator.sequence().unwrap();
-        // 40 tokens: a piece of 32, and a filled one.
+        // 40 tokens: a piece of 32, and one of 8.
         assert_eq!(sequence.prompt(&prompt, &options).unwrap(), 0);
         near(sequence.logits(), &logits);
         let mut told = Vec::new();

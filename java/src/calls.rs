@@ -40,8 +40,7 @@ pub fn inputs(
     names: &JObjectArray<'_, JString<'_>>,
     tensors: &JLongArray<'_>,
 ) -> Result<Inputs> {
-    let tensors = convert::longs(env, tensors)?;
-    let tensors = tensors.into_iter().map(held::tensor).collect::<Result<Vec<_>>>()?;
+    let tensors = held::all(env, tensors, held::tensor)?;
     if names.is_null() {
         return Ok(tensors.into_iter().fold(Inputs::new(), Inputs::push));
     }

@@ -9,10 +9,17 @@ use std::{
 };
 
 use halite::{CancelToken, Embedder, Generator, Outputs, Sampler, Sequence, Session, State, Tensor};
-use jni::{EnvUnowned, objects::JClass, sys::jlong};
+use jni::{
+    Env, EnvUnowned,
+    objects::{JClass, JLongArray},
+    sys::jlong,
+};
 use parking_lot::{Mutex, RwLock};
 
-use crate::failure::{Failure, Result};
+use crate::{
+    convert,
+    failure::{Failure, Result},
+};
 
 /// Something that Java holds. Clones are the same thing.
 #[derive(Clone)]
@@ -93,6 +100,11 @@ finder! {
     embedder: Embedder -> Embedder;
     /// A switch that stops work.
     token: Token -> CancelToken;
+}
+
+/// Handles of a caller as what all of them must be.
+pub fn all<T>(env: &Env<'_>, handles: &JLongArray<'_>, one: impl Fn(jlong) -> Result<T>) -> Result<Vec<T>> {
+    convert::longs(env, handles)?.into_iter().map(one).collect()
 }
 
 /// Lets go of something; of nothing when it was freed before. What still works with it keeps it until then.

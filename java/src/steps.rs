@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite::{Next, Sampler, Sequence, Stop};
+use halite::{Next, Sampler, Stop};
 use jni::{
     EnvUnowned,
     objects::{JClass, JIntArray, JLongArray, JObject},
@@ -11,7 +11,7 @@ use jni::{
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    calls, convert,
+    calls,
     failure::{Failure, Result, enter},
     held::{self, Chooser, Held, hold},
     writing::sampling,
@@ -80,10 +80,8 @@ pub extern "system" fn Java_org_halite_Native_generatorStep<'local>(
 ) -> JIntArray<'local> {
     enter(env, |env| {
         let generator = held::generator(generator)?;
-        let sequences = convert::longs(env, &sequences)?.into_iter().map(held::sequence);
-        let sequences = sequences.collect::<Result<Vec<Arc<Mutex<Sequence>>>>>()?;
-        let choosers = convert::longs(env, &samplers)?.into_iter().map(held::sampler);
-        let choosers = choosers.collect::<Result<Vec<Chooser>>>()?;
+        let sequences = held::all(env, &sequences, held::sequence)?;
+        let choosers = held::all(env, &samplers, held::sampler)?;
         if sequences.len() != choosers.len() {
             let text = format!("{} sequences for {} samplers", sequences.len(), choosers.len());
             return Err(Failure::invalid(text));

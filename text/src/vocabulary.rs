@@ -172,8 +172,21 @@ impl Vocabulary {
         self.token(id).map(|token| token.kind)
     }
 
-    /// The text of a token as the file has it.
-    pub(crate) fn text(&self, id: u32) -> Option<String> {
+    /// The first token that is another one in two vocabularies: its text differs, or one of them lacks it, and it is for something in the
+    /// other. Models of one family fill their tables up with unused tokens, some with more of them.
+    pub fn first_difference(&self, other: &Vocabulary) -> Option<u32> {
+        let common = self.tokens.iter().zip(&other.tokens).position(|(own, other)| own.text != other.text);
+        let (short, long) = if self.len() < other.len() { (self, other) } else { (other, self) };
+        let rest = &long.tokens[short.len()..];
+        let further = || {
+            let used = rest.iter().position(|token| token.kind != TokenKind::Unused);
+            used.map(|place| short.len() + place)
+        };
+        common.or_else(further).and_then(|token| u32::try_from(token).ok())
+    }
+
+    /// The text of a token as the file has it; `None` for a number that there is not.
+    pub fn text(&self, id: u32) -> Option<String> {
         self.token(id).map(|token| String::from_utf8_lossy(&token.text).into_owned())
     }
 
@@ -185,5 +198,34 @@ impl Vocabulary {
     /// Tokens whose text says that they end what a model says.
     pub(crate) fn ends(&self) -> impl Iterator<Item = u32> {
         ENDS.iter().filter_map(|end| self.find(end.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocabulary(texts: &[&str], unused: usize) -> Vocabulary {
+        let used = texts.iter().map(|text| Token::new(text.as_bytes()));
+        let pads = (0..unused)
+            .map(|place| Token { kind: TokenKind::Unused, ..Token::new(format!("[PAD{place}]").as_bytes()) });
+        Vocabulary::new(used.chain(pads).collect())
+    }
+
+    #[test]
+    fn models_of_a_family_differ_in_unused_tokens_alone() {
+        let own = vocabulary(&["a", "b", "c"], 1);
+        assert_eq!(own.first_difference(&vocabulary(&["a", "b", "c"], 1)), None);
+        for pads in [0, 2, 100] {
+            let other = vocabulary(&["a", "b", "c"], pads);
+            assert_eq!([own.first_difference(&other), other.first_difference(&own)], [None, None]);
+        }
+        assert_eq!(own.first_difference(&vocabulary(&["a", "x", "c"], 1)), Some(1));
+        assert_eq!(
+            own.first_difference(&vocabulary(&["a", "b"], 0)),
+            Some(2),
+            "a token that is used is missing"
+        );
+        assert_eq!(own.first_difference(&vocabulary(&["a", "b", "c", "d"], 0)), Some(3));
     }
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use halite::{Drivers, LoadMode, Session, SessionBuilder, Source};
+use halite::{Drivers, Generator, GeneratorOptions, LoadMode, RunOptions, Session, SessionBuilder, Source};
 
 use crate::{
     console::{Failure, Result},
     devices,
     engine::{Code, Status},
     flags::{CacheFlags, DeviceFlags, ModuleFlags},
-    logger, state,
-    text_flags::LanguageModelFlags,
+    interrupt, logger, state,
+    text_flags::{DraftFlags, LanguageModelFlags},
 };
 
 /// What messages call standard input.
@@ -18,11 +18,41 @@ const STDIN: &str = "standard input";
 
 /// A builder for a language model's file, with the devices and the cache that flags name.
 pub(crate) fn language_model(model: &Path, flags: &LanguageModelFlags) -> Result<SessionBuilder> {
-    Ok(begin(&flags.devices, &flags.cache)?.model(source(model)))
+    language_model_beside(model, flags, None)
+}
+
+/// The same, on the device of another model, if there is one.
+pub(crate) fn language_model_beside(
+    model: &Path,
+    flags: &LanguageModelFlags,
+    other: Option<&Generator>,
+) -> Result<SessionBuilder> {
+    Ok(begin(&flags.devices, &flags.cache, other)?.model(source(model)))
+}
+
+/// The model that writes ahead of another, if flags name one.
+pub(crate) fn draft(
+    flags: &DraftFlags,
+    (devices, cache): (&DeviceFlags, &CacheFlags),
+    wanted: GeneratorOptions,
+    options: RunOptions,
+) -> Result<Option<Generator>> {
+    let Some(file) = &flags.draft else { return Ok(None) };
+    let builder = begin(devices, cache, None)?.model(source(file)).options(options);
+    Ok(Some(builder.generator(wanted).inspect_err(interrupt::note)?))
 }
 
 /// A builder with everything that flags name.
 pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<SessionBuilder> {
+    builder_beside(devices, modules, None)
+}
+
+/// The same, on the device of another model, if there is one.
+pub(crate) fn builder_beside(
+    devices: &DeviceFlags,
+    modules: &ModuleFlags,
+    other: Option<&Generator>,
+) -> Result<SessionBuilder> {
     if modules.modules().next().is_none() {
         return Err(Failure::Usage(
             "no user module specified; use --module=file.vmfb to load from a file or --module=- to load from stdin"
@@ -32,7 +62,7 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     if modules.modules().filter(|m| *m == "-").count() > 1 {
         return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
     }
-    let mut builder = begin(devices, &modules.cache)?;
+    let mut builder = begin(devices, &modules.cache, other)?;
     if let Some(mode) = modules.module_mode {
         builder = builder.load_mode(mode.into());
     }
@@ -64,8 +94,9 @@ pub(crate) fn builder(devices: &DeviceFlags, modules: &ModuleFlags) -> Result<Se
     Ok(builder)
 }
 
-/// A session for files that are trusted or not, on the devices that are named, and where it keeps what it compiles.
-fn begin(devices: &DeviceFlags, cache: &CacheFlags) -> Result<SessionBuilder> {
+/// A session for files that are trusted or not, on the device of another model or those that are named, and where it keeps what it
+/// compiles.
+fn begin(devices: &DeviceFlags, cache: &CacheFlags, other: Option<&Generator>) -> Result<SessionBuilder> {
     let options = devices.vulkan_options()?;
     let mut drivers = Drivers::from_registry(devices.registry()?);
     let uris = devices::uris(devices, &options)?;
@@ -79,8 +110,9 @@ fn begin(devices: &DeviceFlags, cache: &CacheFlags) -> Result<SessionBuilder> {
     if let Some(cache) = cache.cache(devices.untrusted)? {
         builder = builder.cache(cache);
     }
-    for uri in uris {
-        builder = builder.device(uri);
+    match other.and_then(|other| other.session().device()) {
+        Some(open) => builder = builder.device(open.clone()),
+        None => builder = uris.into_iter().fold(builder, SessionBuilder::device),
     }
     Ok(builder)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use halite::{CacheType, ChooseOn, GeneratorOptions, SessionBuilder};
+use halite::{CacheType, ChooseOn, Generator, GeneratorOptions, SessionBuilder};
 
 use crate::{
     console::{Failure, Result},
@@ -79,6 +79,27 @@ impl DecoderFlags {
     /// Whether a tokenizer was given.
     pub(crate) fn has_tokenizer(&self) -> bool {
         self.tokenizer.is_some()
+    }
+}
+
+/// A second model that writes ahead of the first.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Draft")]
+pub struct DraftFlags {
+    /// A smaller model (.gguf) with the same tokens that writes some ahead; the model looks at all of them in one call, and takes those that
+    /// it would have chosen itself. The text is the same as without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) draft: Option<PathBuf>,
+    /// Most tokens that are drafted at a time, 1 to 15. Default: 7
+    #[arg(long = "draft-tokens", alias = "draft-max", requires = "draft", value_name = "N")]
+    tokens: Option<usize>,
+}
+
+impl DraftFlags {
+    /// This draft for a generator, by the model that [`crate::session::draft`] opened.
+    pub(crate) fn apply(&self, options: GeneratorOptions, writer: Option<&Generator>) -> GeneratorOptions {
+        let options = writer.into_iter().fold(options, GeneratorOptions::draft);
+        self.tokens.into_iter().fold(options, GeneratorOptions::draft_tokens)
     }
 }
 

@@ -126,14 +126,58 @@ fn a_chat_template_that_takes_all_there_is_is_stopped() {
 }
 
 #[test]
+fn a_draft_changes_no_text() {
+    let (llama, other) = (model("llama.gguf"), model("qwen3moe.gguf"));
+    let made = |more: &[&str]| {
+        let flags = ["generate", &llama, "--device=vulkan", "--prompt=in the", "--max-tokens=20", "--seed=5"];
+        run("halite", &[&flags[..], &["--ignore-end", "--json"], more].concat())
+    };
+    let plain = made(&[]);
+    if plain.stdout.contains("NOT_FOUND") || plain.stdout.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", plain.stdout);
+        return;
+    }
+    let json = |told: &common::Ran| -> Value {
+        assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+        serde_json::from_str(&told.stdout).unwrap()
+    };
+    let plain = json(&plain);
+    assert!(plain["draft"].is_null(), "{plain}");
+    for (draft, is_right) in [(&llama, true), (&other, false)] {
+        let draft = format!("--draft={draft}");
+        for more in [&[&*draft][..], &[&draft, "--draft-tokens=2", "--repeat-penalty=1.2"]] {
+            let drafted = json(&made(more));
+            let (tokens, taken) = (drafted["draft"]["tokens"].as_u64(), drafted["draft"]["taken"].as_u64());
+            assert!(tokens > Some(0) && taken <= tokens, "{drafted}");
+            assert!(!is_right || taken > Some(0), "{drafted}");
+            if more.len() == 1 {
+                assert_eq!((&drafted["tokens"], &drafted["text"]), (&plain["tokens"], &plain["text"]));
+            }
+        }
+    }
+    let speed =
+        ["bench", &llama, "--device=vulkan", "--generate", "tg12", "--benchmark_repetitions=1", "--json"];
+    let told = json(&run("halite", &[&speed[..], &[&format!("--draft={llama}")]].concat()));
+    assert!(
+        told[0]["draft_taken"].as_u64() > Some(0) && told[0]["draft_taken"] == told[0]["draft_tokens"],
+        "{told}"
+    );
+}
+
+#[test]
 fn wrong_usage_is_told() {
     let model = model("llama.gguf");
+    let draft = format!("--draft={model}");
     for (arguments, code, wanted) in [
         (&["generate", &model][..], 2, "there is no prompt"),
         (&["generate", &model, "--prompt=x", "--prompt-file=y"], 2, "exclude each other"),
         (&["generate", &model, "--prompt=x", "--top-p=7"], 2, "--top-p=7 is not 0 to 1"),
         (&["generate", &model, "--prompt=x", "--chat"], 1, "has no chat template"),
         (&["generate", "no.gguf", "--prompt=x"], 1, "no.gguf"),
+        (&["generate", &model, "--prompt=x", "--draft-tokens=3"], 2, "--draft"),
+        (&["bench", &model, "--generate", "pp8", "tg8", &draft], 2, "--draft goes with"),
+        (&["bench", &model, "--generate", "tg8x2", &draft], 2, "--draft goes with"),
+        (&["bench", &model, &draft], 2, "--generate"),
     ] {
         let ran = run("halite", arguments);
         assert!(

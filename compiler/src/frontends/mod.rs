@@ -135,6 +135,15 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
         Err(CompileError::Request("only models in GGUF files take steps of several sequences at once".into()))
     }
 
+    /// Gives the model a function `verify` beside `main`, a step of one sequence with the logits and the most likely token behind each of its
+    /// tokens: for tokens that another model wrote.
+    ///
+    /// # Errors
+    /// The model has no steps of its own making.
+    fn verify_drafts(&mut self) -> Result<(), CompileError> {
+        Err(CompileError::Request("only models in GGUF files look at tokens that another model wrote".into()))
+    }
+
     /// What is in the file, if the format has more to tell than its functions.
     fn outline(&self) -> Option<outline::Outline> {
         None

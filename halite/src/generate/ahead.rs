@@ -95,14 +95,46 @@ impl Sequence {
         options: &RunOptions,
         told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
+        let mut calls = self.calls_ahead(chooser, options)?;
+        let done = self.write_ahead(&mut calls, sampler, most, options, told);
+        calls.drop_all(sampler);
+        done
+    }
+
+    /// No calls yet, of a function that chooses.
+    fn calls_ahead<'a>(&self, chooser: Chooser<'a>, options: &RunOptions) -> Result<Calls<'a>> {
         let limits = self.generator.session().begin(options);
         let row = Tensor::from_slice(&[0i32], [1])?;
         let row =
             self.generator.session().device().map_or(Ok(row.clone()), |device| row.to_device(device))?;
-        let mut calls = Calls { chooser, limits, row, under_way: VecDeque::new(), waited: Duration::ZERO };
-        let done = self.write_ahead(&mut calls, sampler, most, options, told);
+        Ok(Calls { chooser, limits, row, under_way: VecDeque::new(), waited: Duration::ZERO })
+    }
+
+    /// So many tokens behind one that comes next, fewer where the text ends; all but the last of them are in the sequence then.
+    pub(super) fn draft_ahead(
+        &mut self,
+        chooser: Chooser<'_>,
+        sampler: &mut Sampler,
+        token: u32,
+        count: usize,
+        options: &RunOptions,
+    ) -> Result<Vec<u32>> {
+        let mut calls = self.calls_ahead(chooser, options)?;
+        let known = self.generator.vocabulary_len();
+        let (mut token, mut drafted) = (token, Vec::with_capacity(count));
+        while drafted.len() < count {
+            self.launch_two(&mut calls, sampler, token, drafted.len() + 1 < count)?;
+            let next = calls.wait(sampler, known)?;
+            self.tokens.push(token);
+            let Some(next) = next else { break };
+            drafted.push(next);
+            if self.ends_with(next) {
+                break;
+            }
+            token = next;
+        }
         calls.drop_all(sampler);
-        done
+        Ok(drafted)
     }
 
     fn write_ahead(

@@ -2,26 +2,26 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use halite_compiler::{BATCH, TokenChoice};
-use halite_text::{ChatTemplate, TextFiles};
+use halite_compiler::{BATCH, TokenChoice, VERIFY};
+use halite_text::{ChatTemplate, TextFiles, Vocabulary};
 
 use super::{
-    CacheType, Calls, ChooseOn, Decoder, Generator, Inner, Pieces,
+    CacheType, Calls, ChooseOn, Decoder, Draft, Generator, Inner, Pieces,
     choosing::Choosers,
     decoder,
+    draft::{self, DRAFTED},
     load::{Loaded, Opened},
+    pieces::PIECES,
     seats::{self, Seats},
     text_error, tokenizers,
 };
-use crate::{Error, ErrorKind, Result, SessionBuilder, Sizes};
+use crate::{DeviceKind, Error, ErrorKind, Result, SessionBuilder, Sizes};
 
 /// The function of models that writes.
 const MAIN: &str = "main";
 /// Tokens of a call that gives the logits of all of them.
 const SCORED: usize = 64;
 
-/// Tokens that a call takes: one, and pieces of prompts. What is left of a prompt is filled up.
-const PIECES: [usize; 3] = [1, 32, 512];
 /// Room for tokens where the caller names none, if the model has as much.
 const CONTEXT: usize = 4096;
 
@@ -35,6 +35,8 @@ pub struct GeneratorOptions {
     choose_on: ChooseOn,
     tokenizer: Option<PathBuf>,
     batch: usize,
+    draft: Option<Generator>,
+    drafted: Option<usize>,
 }
 
 impl GeneratorOptions {
@@ -85,6 +87,33 @@ impl GeneratorOptions {
         self
     }
 
+    /// A second model that writes ahead: a smaller one with the same tokens, made before this one, as a rule on the same device
+    /// ([`Session::device`](crate::Session::device)). [`super::Sequence::generate`] lets it write some tokens, looks at all of them in one
+    /// call, which reads the weights once, and takes those that it would have chosen itself. So tokens are those of a generator without a
+    /// draft, up to what devices round: the most likely ones are, and so are those that samplers draw, with the same random numbers. How
+    /// many tokens are drafted follows how many were right. Both models are GGUF files. [`Generator::step`] does not draft.
+    #[must_use]
+    pub fn draft(mut self, writer: &Generator) -> Self {
+        self.draft = Some(writer.clone());
+        self
+    }
+
+    /// How many tokens the second model writes ahead at most, 1 to 15; 7 unless this says otherwise. Calls look at 2, 4, 8 or 16 tokens, one
+    /// more than are drafted.
+    #[must_use]
+    pub fn draft_tokens(mut self, most: usize) -> Self {
+        self.drafted = Some(most);
+        self
+    }
+
+    /// The model that drafts, and how many tokens, for one with these tokens.
+    fn drafting(&self, own: &Vocabulary) -> Result<Option<(Generator, usize)>> {
+        let most = self.drafted.unwrap_or(DRAFTED);
+        let Some(writer) = &self.draft else { return Ok(None) };
+        draft::check(writer, most, own)?;
+        Ok(Some((writer.clone(), most)))
+    }
+
     /// How many tokens a sequence has room for, of a model that was made for so many.
     fn context_of(&self, trained: Option<usize>) -> usize {
         let context = self.context.unwrap_or(trained.map_or(CONTEXT, |trained| trained.min(CONTEXT)));
@@ -114,6 +143,9 @@ impl SessionBuilder {
         if options.context == Some(0) {
             return Err(Error::invalid("a context of 0 tokens has no room for a prompt"));
         }
+        if options.drafted.is_some() && options.draft.is_none() {
+            return Err(Error::invalid("there is no model that drafts tokens (GeneratorOptions::draft)"));
+        }
         match Loaded::of(self, "a generator")? {
             Loaded::Gguf(opened) if options.tokenizer.is_none() => of_gguf(*opened, &options),
             Loaded::Gguf(_) => Err(Error::invalid("a GGUF file has its own tokenizer; give it none")),
@@ -129,22 +161,23 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     let trained = opened.trained_context();
     let Opened { builder, file, tokenizer, again } = opened;
+    let drafted = options.drafting(tokenizer.vocabulary())?;
     let cache_types = options.cache_types;
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
     let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
     let context = options.context_of(trained);
     let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
-    let mut all = vec![Sizes::new().dimension("tokens", sizes.clone()).dimension("rows", [1])];
     let scoring = options.scoring.then_some(SCORED.min(context));
-    all.extend(scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size])));
     let (batches, room) = match seats::sizes(options.batch) {
         none if none.is_empty() => (none, context),
         sizes => (sizes, context.next_multiple_of(seats::ROUND)),
     };
-    let mut all = Sizes::any_of(all).dimension("context", [room]);
-    let mut builder = builder;
+    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring).dimension("context", [room]));
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
+    }
+    if let Some((_, most)) = drafted {
+        (builder, all) = (builder.verify_drafts(), all.dimension(VERIFY, draft::sizes(most)));
     }
     let session = builder.model(again).sizes(all).build()?;
     if !session.functions().iter().any(|function| function.name == MAIN) {
@@ -157,12 +190,26 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
+        on_processor: session.device().is_none_or(|device| device.kind() == DeviceKind::Cpu),
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,
     };
     let calls = Calls::Pieces(pieces);
-    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
+    let draft = drafted.map(|(writer, most)| {
+        Ok(Draft { writer, verify: session.function(VERIFY)?, sizes: draft::sizes(most), most })
+    });
+    let draft = draft.transpose()?;
+    Ok(Generator {
+        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+    })
+}
+
+/// Sizes of calls that give the logits of one token, and of that which gives those of all.
+fn calls_of(sizes: &[usize], scoring: Option<usize>) -> Sizes {
+    let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
+    let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
+    Sizes::any_of(std::iter::once(one).chain(all))
 }
 
 /// With functions that choose tokens, where the device may have to.
@@ -191,6 +238,9 @@ fn of_decoder(
     if options.choose_on == ChooseOn::Device {
         return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");
     }
+    if options.draft.is_some() {
+        return only_gguf("take what another model drafts (GeneratorOptions::draft)");
+    }
     if options.batch > 1 {
         log::warn!(
             "only models in GGUF files take steps of several sequences together (GeneratorOptions::batch): Halite makes their \
@@ -211,8 +261,10 @@ fn of_decoder(
     }
     let stated = decoder::stated_context(&session).into_iter().chain(room).min();
     let context = options.context_of(stated);
-    let (calls, cache_types) = (Calls::Decoder(decoder), options.cache_types);
-    Ok(Generator { inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types }) })
+    let (calls, cache_types, draft) = (Calls::Decoder(decoder), options.cache_types, None);
+    Ok(Generator {
+        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+    })
 }
 
 fn writes_none() -> Error {

@@ -6,10 +6,13 @@ mod builder;
 mod caches;
 mod choosing;
 mod decoder;
+mod draft;
+mod drafting;
 mod embed;
 mod flight;
 mod load;
 mod members;
+mod pieces;
 mod run;
 mod score;
 mod seats;
@@ -23,6 +26,7 @@ use halite_text::{ChatTemplate, TextError, Tokenizer};
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
+pub use drafting::Drafted;
 pub use embed::Embedder;
 pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
 pub use members::Next;
@@ -68,6 +72,8 @@ struct Inner {
     context: usize,
     /// Of keys and values in caches.
     cache_types: [CacheType; 2],
+    /// The model that writes ahead of this one.
+    draft: Option<Draft>,
 }
 
 /// How logits come of tokens.
@@ -86,12 +92,26 @@ struct Pieces {
     choosers: Option<Choosers>,
     /// How many tokens calls take, the fewest first.
     sizes: Vec<usize>,
+    /// Whether the device is the processor, for which each token of a call costs.
+    on_processor: bool,
     /// Tokens of a call that gives the logits of all.
     scoring: Option<usize>,
     /// Where caches are of sequences that take steps together, if any do.
     seats: Option<Arc<Seats>>,
     /// How many sequences do.
     batch: usize,
+}
+
+/// What a generator needs to write with a draft.
+struct Draft {
+    /// The model that writes ahead.
+    writer: Generator,
+    /// The function that looks at what it wrote.
+    verify: Function,
+    /// Tokens of a call of that, the fewest first.
+    sizes: Vec<usize>,
+    /// Most tokens that are drafted.
+    most: usize,
 }
 
 impl Inner {

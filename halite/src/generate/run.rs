@@ -33,8 +33,8 @@ pub enum Stop {
 
 impl Sequence {
     /// Lets the model write on for at most `most` tokens, and tells each when it is there. The token that ends the text is neither
-    /// told nor added. Where the device chooses ([`super::GeneratorOptions::choose_on`]) and the text ends early, there are no
-    /// [`Sequence::logits`] behind it.
+    /// told nor added. Where the device chooses ([`super::GeneratorOptions::choose_on`]) and the text ends early, or a second model drafts
+    /// ([`super::GeneratorOptions::draft`]), there may be no [`Sequence::logits`] behind it.
     ///
     /// # Errors
     /// There are no tokens yet, no logit is a number, the device fails, or the options end it: what was told stays.
@@ -47,6 +47,9 @@ impl Sequence {
     ) -> Result<Stop> {
         self.land()?;
         let inner = self.generator().inner.clone();
+        if let Some(draft) = &inner.draft {
+            return self.generate_drafted(draft, sampler, most, options, &mut told);
+        }
         match inner.choosers().and_then(|all| all.of(sampler)) {
             Some(chooser) if most > 1 => self.generate_ahead(chooser, sampler, most, options, &mut told),
             _ => self.generate_here(sampler, most, options, &mut told),

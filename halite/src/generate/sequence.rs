@@ -6,15 +6,15 @@ use halite_text::Sampler;
 
 use super::{
     Calls, Generator, Next, Pieces, Stop,
+    drafting::Drafting,
     flight::{self, Chosen, Ticket},
+    pieces,
     seats::{Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
 
 /// What a saved sequence begins with.
 const MAGIC: &[u8; 8] = b"HALSEQ01";
-/// Of what is left of a prompt, so many tokens are worth a piece that is filled up; fewer go one by one.
-const FEW: usize = 4;
 
 /// A sequence of tokens, with caches of what the model computed of them. Made by [`Generator::sequence`].
 ///
@@ -42,6 +42,8 @@ pub struct Sequence {
     pub(super) skips: bool,
     /// Whether texts go on behind the token that ends them.
     pub(super) goes_on: bool,
+    /// What a second model writes ahead of it, once it has.
+    pub(super) drafting: Option<Box<Drafting>>,
 }
 
 impl Sequence {
@@ -64,6 +66,7 @@ impl Sequence {
             ticket: None,
             skips: false,
             goes_on: false,
+            drafting: None,
         })
     }
 
@@ -89,15 +92,16 @@ impl Sequence {
     }
 
     /// Logits of the token that comes next, one for each token that the model knows. Empty before the first token, and behind
-    /// [`Sequence::load`], [`Sequence::truncate`], texts that ended where the device chooses tokens, and steps of several sequences of which
-    /// the device chose the next token ([`Generator::step`]).
+    /// [`Sequence::load`], [`Sequence::truncate`], texts that ended where the device chooses tokens, texts with a draft of which the next
+    /// token is known, and steps of several sequences of which the device chose the next token ([`Generator::step`]).
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }
 
-    /// Bytes of its caches on the device.
+    /// Bytes of its caches on the device, with those of its draft ([`super::GeneratorOptions::draft`]).
     pub fn byte_len(&self) -> usize {
-        self.state.as_ref().map_or(0, State::byte_len)
+        let draft = self.drafting.as_ref().map_or(0, |own| own.writer.byte_len());
+        self.state.as_ref().map_or(0, State::byte_len) + draft
     }
 
     /// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again;
@@ -147,16 +151,9 @@ impl Sequence {
     /// The size of the next call, and how many of so many tokens it takes.
     fn piece(&self, left: usize) -> (usize, usize) {
         let room = self.generator.context() - self.tokens.len();
-        let pieces = match &self.generator.inner.calls {
-            Calls::Pieces(pieces) => &pieces.sizes,
-            Calls::Decoder(decoder) => return (decoder.piece(left), decoder.piece(left)),
-        };
-        let full = pieces.iter().rev().find(|size| **size <= left).copied().unwrap_or(1);
-        // The next larger one, filled up, where it replaces many calls.
-        let filled = pieces.iter().find(|size| **size > left).copied().filter(|size| *size <= room);
-        match filled {
-            Some(size) if left > FEW && (full == 1 || left > size / 2) => (size, left),
-            _ => (full, full),
+        match &self.generator.inner.calls {
+            Calls::Pieces(own) => pieces::next(&own.sizes, left, room, own.on_processor),
+            Calls::Decoder(decoder) => (decoder.piece(left), decoder.piece(left)),
         }
     }
 
@@ -389,6 +386,7 @@ impl Sequence {
             ticket: None,
             skips: self.skips,
             goes_on: self.goes_on,
+            drafting: None,
         })
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct ModelOptions {
     pub choice: Option<(TokenChoice, bool)>,
     /// Whether a language model has functions that take a step of several sequences at once.
     pub batches: bool,
+    /// Whether a language model has a function that looks at what another model wrote.
+    pub verifies: bool,
     /// Whether versions are compiled before they are needed; unless the caller says so, those of functions with caches that grow.
     pub ahead: Option<bool>,
 }
@@ -37,6 +39,7 @@ impl Default for ModelOptions {
             caches: CacheFormats::default(),
             choice: None,
             batches: false,
+            verifies: false,
             ahead: None,
         }
     }
@@ -54,6 +57,13 @@ impl SessionBuilder {
     #[cfg(feature = "text")]
     pub(crate) fn decode_batches(mut self) -> Self {
         self.model.batches = true;
+        self
+    }
+
+    /// Adds a function to a language model that looks at what another model wrote.
+    #[cfg(feature = "text")]
+    pub(crate) fn verify_drafts(mut self) -> Self {
+        self.model.verifies = true;
         self
     }
 

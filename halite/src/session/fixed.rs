@@ -45,7 +45,7 @@ impl ModelProgram {
     }
 
     /// Functions that are in the module of a function whose sizes the caller fixed: those that choose tokens by its logits, and behind the
-    /// first those that take a step of several sequences. Together they have one copy of what the device makes of weights.
+    /// first those that take a step of several sequences, or look at what another model wrote. Together they have one copy of what the device makes of weights.
     pub(super) fn beside(
         &self,
         function: &ModelFunction,
@@ -56,9 +56,11 @@ impl ModelProgram {
         let chooses = is_fixed && choice.is_some_and(|choice| choice.function == function.name);
         let is_first = self.functions.first().is_some_and(|first| first.name == function.name);
         let steps = is_fixed && is_first && self.options.batches;
+        let verifies = is_fixed && is_first && self.options.verifies;
         let belongs = move |name: &str| {
             (chooses && compiler::ChoiceWay::of(name).is_some())
                 || (steps && [compiler::BATCH, compiler::BATCH_SAMPLE].contains(&name))
+                || (verifies && name == compiler::VERIFY)
         };
         self.functions.iter().filter(move |other| other.fixed.is_some() && belongs(&other.name))
     }

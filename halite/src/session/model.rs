@@ -89,6 +89,9 @@ pub(super) fn build(
     if builder.model.batches {
         model.decode_batches(model.chooses_tokens()).map_err(compile::error)?;
     }
+    if builder.model.verifies {
+        model.verify_drafts().map_err(compile::error)?;
+    }
     let (infos, functions) = described(&model, &builder.model)?;
     builder.model.sizes.check_names(functions.iter().map(|function| &function.inputs[..]))?;
     // Of those that stay loaded a few are for sizes that have versions of their own.
@@ -331,7 +334,7 @@ impl ModelProgram {
             hasher.field(format!("{choice:?}").as_bytes());
         }
         // Sizes of the functions that come with it into its module; those that choose tokens have its own.
-        for other in self.beside(function, &[]).filter(|_| self.options.batches) {
+        for other in self.beside(function, &[]).filter(|_| self.options.batches || self.options.verifies) {
             let fixed = other.fixed.iter().flat_map(|fixed| &fixed.bindings).cloned().collect::<Vec<_>>();
             hasher.field(other.name.as_bytes()).field(compile::digest_sizes(&fixed).as_bytes());
         }

@@ -4,7 +4,7 @@ use halite_hal::Fence;
 
 use super::State;
 use crate::{
-    Error, ErrorKind, Function, Inputs, Pending, Result, Value,
+    Error, ErrorKind, Function, Inputs, Outputs, Pending, Result, Value,
     options::{Handed, Limits},
 };
 
@@ -25,6 +25,18 @@ impl State {
         let handed = Handed { kept: true, after: self.advance(limits)?, held: true };
         let pending = self.launch_so(handed, inputs, limits)?;
         Ok(pending.unread(self.outputs().chain(unread.iter().copied())).sent())
+    }
+
+    /// Runs the function and waits, where nobody reads the results in these places.
+    pub(crate) fn run_unread(
+        &mut self,
+        inputs: Inputs,
+        unread: &[usize],
+        limits: &Limits,
+    ) -> Result<Outputs> {
+        drop(self.launch(inputs, limits)?);
+        let outputs = self.settle_unread(limits, unread)?;
+        outputs.ok_or_else(|| Error::new(ErrorKind::Other, "a call gave no results".to_owned()))
     }
 
     /// Takes what the call under way will leave; gives what it has to reach first.

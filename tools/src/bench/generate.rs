@@ -3,7 +3,7 @@
 
 use std::{io::Write, ops::ControlFlow, path::Path, str::FromStr, time::Instant};
 
-use halite::{CancelToken, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence};
+use halite::{CancelToken, Drafted, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence};
 use halite_formats::gguf::{self, Gguf, Value};
 use serde_json::json;
 
@@ -58,6 +58,11 @@ impl Test {
         }
     }
 
+    /// Whether a second model may write ahead.
+    pub(super) fn can_draft(self) -> bool {
+        matches!(self, Test::Generation(_))
+    }
+
     fn sequences(self) -> usize {
         match self {
             Test::Prompt(_) | Test::Generation(_) => 1,
@@ -99,13 +104,14 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     }
     let mut rows = Vec::new();
     for test in tests {
-        let rates = measure(flags, *test, &generator, &options)?;
+        let (rates, drafted) = measure(flags, *test, &generator, &options)?;
         let speed = Aggregate::of(rates.iter().copied());
         if is_json {
             rows.push(json!({
                 "model": about.name, "model_size": about.bytes, "model_n_params": about.weights, "device": device,
                 "type_k": keys.name(), "type_v": values.name(), "test": test.name(),
                 "samples_ts": rates, "avg_ts": speed.mean, "stddev_ts": speed.stddev,
+                "draft_tokens": drafted.tokens, "draft_taken": drafted.taken,
             }));
             continue;
         }
@@ -117,6 +123,9 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
             "| {name} | {size:.2} MiB | {weights:.2} M | {device} |{types} {test} | {mean:.2} ± {stddev:.2} |"
         )?;
         out.flush()?;
+        if drafted != Drafted::default() {
+            log::info!("{test}: {} of {} drafted tokens taken", drafted.taken, drafted.tokens);
+        }
     }
     if is_json {
         writeln!(out, "{:#}", serde_json::Value::Array(rows))?;
@@ -126,16 +135,26 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
 
 fn generator(flags: &Flags, tests: &[Test], options: &RunOptions) -> Result<Generator> {
     let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
-    let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
-    let builder = builder.options(progress::shown(options.clone()));
+    let measure = &flags.measure;
+    let shown = || progress::shown(options.clone());
+    let basic = measure.choice.apply(GeneratorOptions::new()).context(context);
+    let on = (&flags.devices, &flags.modules.cache);
+    let draft = session::draft(&measure.draft, on, basic.clone(), shown())?;
+    let builder = session::builder_beside(&flags.devices, &flags.modules, draft.as_ref())?;
+    let builder = measure.decoder.sizes(builder)?.options(shown());
     let together = tests.iter().map(|test| test.sequences()).max().unwrap_or(1);
-    let wanted = flags.measure.caches.apply(GeneratorOptions::new().batch(together));
-    let wanted = flags.measure.decoder.apply(flags.measure.choice.apply(wanted)).context(context);
+    let wanted = measure.decoder.apply(measure.caches.apply(basic.batch(together)));
+    let wanted = measure.draft.apply(wanted, draft.as_ref());
     Ok(builder.generator(wanted).inspect_err(interrupt::note)?)
 }
 
-/// Tokens per second of each repetition.
-fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOptions) -> Result<Vec<f64>> {
+/// Tokens per second of each repetition, and what was drafted in all of them.
+fn measure(
+    flags: &Flags,
+    test: Test,
+    generator: &Generator,
+    options: &RunOptions,
+) -> Result<(Vec<f64>, Drafted)> {
     let new = |_| {
         let mut sequence = generator.sequence()?;
         sequence.ignore_end(true);
@@ -165,7 +184,9 @@ fn measure(flags: &Flags, test: Test, generator: &Generator, options: &RunOption
     // Once for what the first calls do: pipelines, memory. Then for the clocks.
     call(once)?;
     runner::warm_up(flags, generator.session(), || call(once).map(drop))?;
-    (0..flags.measure.repetitions.unwrap_or(REPETITIONS)).map(|_| call(&tokens)).collect()
+    let rates = (0..flags.measure.repetitions.unwrap_or(REPETITIONS)).map(|_| call(&tokens));
+    let rates = rates.collect::<Result<Vec<f64>>>()?;
+    Ok((rates, sequences[0].drafted()))
 }
 
 /// The first token, and as many that the model writes behind it as there are others.

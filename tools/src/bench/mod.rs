@@ -126,6 +126,8 @@ pub(crate) struct MeasureFlags {
     choice: crate::text_flags::ChoiceFlags,
     #[command(flatten)]
     decoder: crate::text_flags::DecoderFlags,
+    #[command(flatten)]
+    draft: crate::text_flags::DraftFlags,
     /// Work items of one call, for items_per_second
     #[arg(long = "batch_size", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch_size: u32,
@@ -161,12 +163,20 @@ pub(crate) struct MeasureFlags {
 impl MeasureFlags {
     /// Caches and chosen tokens are those of language models.
     fn check_caches(&self) -> Result<()> {
-        let is_given = self.caches.are_given() || self.choice.is_given() || self.decoder.has_tokenizer();
+        let is_given = self.caches.are_given()
+            || self.choice.is_given()
+            || self.decoder.has_tokenizer()
+            || self.draft.draft.is_some();
         if is_given && self.generate.is_empty() {
-            let text = "--cache-type-k, --cache-type-v, --choose-on and --tokenizer go with --generate, which measures a language model";
+            let text = "--cache-type-k, --cache-type-v, --choose-on, --tokenizer and --draft go with --generate, which measures a language model";
             return Err(Failure::Usage(text.to_owned()));
         }
-        Ok(())
+        match self.draft.draft.is_some() && !self.generate.iter().all(|test| test.can_draft()) {
+            true => Err(Failure::Usage(
+                "--draft goes with tests of one text that is generated, such as tg128".into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Format on standard output.

@@ -8,7 +8,7 @@ use halite::Sampling;
 use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
-    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags},
+    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, DraftFlags, LanguageModelFlags},
 };
 
 const EXAMPLES: &str = "\
@@ -19,6 +19,8 @@ Examples:
     halite generate model.gguf --chat --prompt=\"Why is the sky blue?\"
   A decoder as somebody exported it, with its tokenizer:
     halite generate decoder.onnx --tokenizer=tokenizer.json --prompt=\"Once upon a time\"
+  The same text sooner, by a smaller model that writes ahead:
+    halite generate model.gguf --draft=small.gguf --prompt=\"Once upon a time\"
   Always the most likely token, on one device, as JSON:
     halite generate model.gguf --device=vulkan://0 --temperature=0 --prompt-file=question.txt --json
 
@@ -89,6 +91,8 @@ pub struct Flags {
     #[command(flatten)]
     pub(super) decoder: DecoderFlags,
     #[command(flatten)]
+    pub(super) draft: DraftFlags,
+    #[command(flatten)]
     pub(super) caches: CacheTypeFlags,
     #[command(flatten)]
     pub(super) on: LanguageModelFlags,
@@ -140,6 +144,13 @@ mod tests {
             let Err(Failure::Usage(text)) = sampling(&[wrong]) else { panic!("{wrong} is accepted") };
             assert!(text.starts_with(&wrong[..5]), "{text}");
         }
+    }
+
+    #[test]
+    fn drafted_tokens_are_those_of_a_draft() {
+        let all = ["generate", "m.gguf", "--prompt=x", "--draft-tokens=3"];
+        assert!(Flags::try_parse_from(all).is_err());
+        assert!(Flags::try_parse_from(all.into_iter().chain(["--draft=d.gguf"])).is_ok());
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn run(flags: &Flags) -> Result<()> {
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
     report.memory = sequence.byte_len();
+    report.drafted = flags.draft.draft.is_some().then(|| sequence.drafted());
     match flags.json {
         true => report.print_json(&mut out)?,
         false => {
@@ -111,12 +112,14 @@ fn write_on(
 }
 
 fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
-    let builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
-    let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
-    let mut wanted = flags.decoder.apply(wanted);
-    if let Some(context) = flags.context {
-        wanted = wanted.context(context);
-    }
+    let basic = flags.choice.apply(GeneratorOptions::new());
+    let basic = flags.context.into_iter().fold(basic, GeneratorOptions::context);
+    let on = (&flags.on.devices, &flags.on.cache);
+    let draft = session::draft(&flags.draft, on, basic.clone(), options.clone())?;
+    let builder = session::language_model_beside(&flags.model, &flags.on, draft.as_ref())?;
+    let builder = flags.decoder.sizes(builder)?;
+    let wanted = flags.decoder.apply(flags.caches.apply(basic));
+    let wanted = flags.draft.apply(wanted, draft.as_ref());
     Ok(builder.options(options).generator(wanted).inspect_err(interrupt::note)?)
 }
 

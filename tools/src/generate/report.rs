@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use halite::{CacheType, Generator, Stop};
+use halite::{CacheType, Drafted, Generator, Stop};
 use serde_json::json;
 
 use crate::console::Result;
@@ -21,6 +21,8 @@ pub(super) struct Report {
     pub stop: Option<Stop>,
     /// Bytes of the caches.
     pub memory: usize,
+    /// What a second model wrote ahead, if one did.
+    pub drafted: Option<Drafted>,
     generator: Generator,
 }
 
@@ -43,6 +45,7 @@ impl Report {
             text: String::new(),
             stop: None,
             memory: 0,
+            drafted: None,
             generator: generator.clone(),
         }
     }
@@ -75,6 +78,7 @@ impl Report {
                 "seconds": self.generation.as_secs_f64(),
                 "tokens_per_second": rate(self.tokens.len(), self.generation),
             },
+            "draft": self.drafted.map(|own| json!({"tokens": own.tokens, "taken": own.taken})),
             "cache_types": self.generator.cache_types().map(CacheType::name),
             "memory": {"caches": self.memory, "device_used": used, "device_peak": peak},
         });
@@ -85,10 +89,12 @@ impl Report {
     pub fn print_text(&self) {
         let (used, peak) = self.device_memory();
         let [keys, values] = self.generator.cache_types();
+        let draft = self.drafted.map(|own| format!("; {} of {} drafted tokens taken", own.taken, own.tokens));
+        let draft = draft.unwrap_or_default();
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         eprintln!(
             "ready in {:.2} s; prompt: {} tokens, {:.1} tokens/s; generation: {} tokens, {:.1} tokens/s; memory of the device: \
-             {:.0} MiB ({:.0} MiB at most), of these caches {:.0} MiB ({keys}/{values})",
+             {:.0} MiB ({:.0} MiB at most), of these caches {:.0} MiB ({keys}/{values}){draft}",
             self.load.as_secs_f64(),
             self.prompt_tokens,
             rate(self.prompt_tokens, self.prompt),

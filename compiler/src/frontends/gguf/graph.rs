@@ -29,14 +29,32 @@ pub(super) struct Inputs {
     pub tokens: TensorId,
     /// Their places in the sequence, which follow each other, `i64[len]`; of several sequences the place in each, or [`NOBODY`].
     pub positions: TensorId,
-    /// Which of them have logits, by number, `i32[rows]`. Absent: there are several sequences, and all have.
-    pub rows: Option<TensorId>,
+    /// Whose they are, and which of them have logits.
+    pub rows: Rows,
     /// The caches of each layer.
     pub caches: Vec<Caches>,
     /// How they hold keys and values.
     pub held: CacheFormats,
     /// Tokens that caches have room for.
     pub context: u64,
+}
+
+/// Whose the new tokens of a call are, and which of them have logits.
+#[derive(Clone, Copy)]
+pub(super) enum Rows {
+    /// Tokens of one sequence, of which these have, by number, `i32[rows]`.
+    Of(TensorId),
+    /// Tokens of one sequence, which all have.
+    All,
+    /// One of each of several sequences, which all have.
+    Sequences,
+}
+
+impl Rows {
+    /// The numbers of those that have logits, where not all have.
+    fn numbers(self) -> Option<TensorId> {
+        if let Rows::Of(rows) = self { Some(rows) } else { None }
+    }
 }
 
 /// The place of a token that is in no sequence: nothing of it goes into a cache, and its logits mean nothing.
@@ -69,6 +87,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
         };
         let kept = inputs
             .rows
+            .numbers()
             .filter(|rows| layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one));
         let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
         x = state;
@@ -117,11 +136,11 @@ fn call<'a>(
 ) -> Result<Call<'a>> {
     let count = b.sizes(inputs.tokens)[0];
     let (place, positions, [sequences, len]) = match inputs.rows {
-        Some(_) => {
+        Rows::Of(_) | Rows::All => {
             let dims = [Size::constant(1), count];
             (place_of_one(b, inputs, count)?, b.reshape_to(inputs.positions, &dims)?, dims)
         }
-        None => {
+        Rows::Sequences => {
             let dims = [count, Size::constant(1)];
             let (place, positions) = places_of_several(b, inputs)?;
             (place, b.reshape_to(positions, &dims)?, dims)

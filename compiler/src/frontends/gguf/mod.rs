@@ -18,6 +18,6 @@ mod mixture;
 mod model;
 mod rope;
 
-pub use model::{BATCH, BATCH_SAMPLE, Gguf};
+pub use model::{BATCH, BATCH_SAMPLE, Gguf, VERIFY};
 
 type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

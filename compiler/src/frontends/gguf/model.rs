@@ -7,7 +7,7 @@ use halite_sizes::Size;
 use super::{
     Result, embed,
     file::{File, unsupported},
-    graph::{self, Inputs},
+    graph::{self, Inputs, Rows},
     hyper::Hyper,
 };
 use crate::{
@@ -29,6 +29,8 @@ const MAIN: &str = "main";
 pub const BATCH: &str = "batch";
 /// The same, which draws the next tokens and gives no logits.
 pub const BATCH_SAMPLE: &str = "batch_sample";
+/// The function that tells what comes behind each token of a text that somebody else wrote on: a step of one sequence.
+pub const VERIFY: &str = "verify";
 /// The function that makes a vector of a text.
 const EMBED: &str = "embed";
 /// How many new tokens a call has.
@@ -37,6 +39,8 @@ const TOKENS: &str = "tokens";
 const ROWS: &str = "rows";
 /// How many sequences have a new token.
 const SEQUENCES: &str = "batch";
+/// How many tokens a call looks at that somebody else wrote.
+const DRAFTED: &str = "verify";
 /// How many tokens caches have room for.
 const CONTEXT: &str = "context";
 
@@ -68,7 +72,7 @@ impl FrontEnd for Gguf {
             Some(gguf::Value::Text(name)) => name.clone(),
             _ => String::new(),
         };
-        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), batches: Vec::new() }))
+        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), further: Vec::new() }))
     }
 }
 
@@ -80,8 +84,8 @@ struct Model {
     name: String,
     /// How caches hold keys and values.
     held: CacheFormats,
-    /// Its functions for several sequences.
-    batches: Vec<&'static str>,
+    /// Its functions that are there only where they are asked for.
+    further: Vec<&'static str>,
 }
 
 /// What a function does.
@@ -91,8 +95,26 @@ enum Does {
     Step,
     /// A step of each of several sequences, which draws their next tokens or finds the most likely ones.
     Batch { draws: bool },
+    /// A step of one sequence with the logits and the most likely token behind each token.
+    Verify,
     /// A text's vector.
     Embed,
+}
+
+impl Does {
+    /// The dimension of new tokens.
+    fn count(self) -> &'static str {
+        match self {
+            Does::Step | Does::Embed => TOKENS,
+            Does::Batch { .. } => SEQUENCES,
+            Does::Verify => DRAFTED,
+        }
+    }
+
+    /// Whether it gives logits, and the tokens that it chose.
+    fn gives(self) -> [bool; 2] {
+        [self != Does::Batch { draws: true }, matches!(self, Does::Batch { .. } | Does::Verify)]
+    }
 }
 
 fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
@@ -128,6 +150,7 @@ impl Model {
             Some(EMBED) => Ok(Does::Embed),
             Some(BATCH) => Ok(Does::Batch { draws: false }),
             Some(BATCH_SAMPLE) => Ok(Does::Batch { draws: true }),
+            Some(VERIFY) => Ok(Does::Verify),
             Some(_) => Ok(Does::Step),
             None => {
                 let reason = format!("there is no function '{function}'; there are: {}", all.join(", "));
@@ -138,12 +161,13 @@ impl Model {
 
     fn signatures(&self, does: Does) -> Vec<Signature> {
         let symbol = |name: &str| vec![Dim::Symbol(name.to_owned())];
-        let count = if matches!(does, Does::Batch { .. }) { SEQUENCES } else { TOKENS };
+        let count = does.count();
         let tokens = port("tokens".into(), DType::I32, symbol(count));
         let positions = || port("positions".into(), DType::I64, symbol(count));
         let caches = |sequences| self.caches("past", sequences);
         match does {
             Does::Embed => vec![tokens],
+            Does::Verify => [tokens, positions()].into_iter().chain(caches(Dim::Known(1))).collect(),
             Does::Batch { draws } => {
                 let sampling = || port(SAMPLING.into(), DType::F32, vec![several(), Dim::Known(5)]);
                 let sampling = draws.then(sampling);
@@ -185,8 +209,11 @@ impl Model {
         if does == Does::Embed {
             return self.vector(b, ids[0]);
         }
-        let further = (does != Does::Batch { draws: false }).then(|| ids[2]);
-        let rows = further.filter(|_| does == Does::Step);
+        let (further, rows) = match does {
+            Does::Step => (Some(ids[2]), Rows::Of(ids[2])),
+            Does::Batch { draws } => (draws.then(|| ids[2]), Rows::Sequences),
+            Does::Verify | Does::Embed => (None, Rows::All),
+        };
         let caches = &ids[2 + usize::from(further.is_some())..];
         let context = b.dims(caches[0])[2];
         if context == 0 || b.sizes(ids[0])[0] == 0 {
@@ -195,12 +222,13 @@ impl Model {
         let caches = caches.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
         let given = Inputs { tokens: ids[0], positions: ids[1], rows, caches, held: self.held, context };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
+        let [has_logits, chooses] = does.gives();
         let chosen = match (does, further) {
             (Does::Batch { draws: true }, Some(sampling)) => Some(choice::drawn(b, made.logits, sampling)?),
-            (Does::Batch { .. }, _) => Some(choice::most_likely(b, made.logits)?),
+            _ if chooses => Some(choice::most_likely(b, made.logits)?),
             _ => None,
         };
-        if does != (Does::Batch { draws: true }) {
+        if has_logits {
             b.output("logits", made.logits);
         }
         if let Some(chosen) = chosen {
@@ -241,9 +269,9 @@ impl SourceModel for Model {
 
     fn functions(&self) -> Vec<String> {
         let main = (!self.hyper.family.encoder).then_some(MAIN);
-        let batches = main.into_iter().flat_map(|_| self.batches.iter().copied());
+        let further = main.into_iter().flat_map(|_| self.further.iter().copied());
         let embed = (self.hyper.family.encoder || self.hyper.makes_vectors).then_some(EMBED);
-        main.into_iter().chain(embed).chain(batches).map(str::to_owned).collect()
+        main.into_iter().chain(embed).chain(further).map(str::to_owned).collect()
     }
 
     fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
@@ -261,13 +289,12 @@ impl SourceModel for Model {
             ]);
         }
         let logits = |rows| port("logits".into(), DType::F32, vec![rows, Dim::Known(self.hyper.vocabulary)]);
-        let chosen = || port(CHOSEN.into(), DType::I32, vec![several()]);
-        let (own, sequences) = match does {
-            Does::Batch { draws: true } => (vec![chosen()], several()),
-            Does::Batch { draws: false } => (vec![logits(several()), chosen()], several()),
-            _ => (vec![logits(Dim::Symbol(ROWS.into()))], Dim::Known(1)),
-        };
-        Ok(own.into_iter().chain(self.caches("present", sequences)).collect())
+        let rows = || Dim::Symbol(if does == Does::Step { ROWS } else { does.count() }.to_owned());
+        let [has_logits, chooses] = does.gives();
+        let chosen = chooses.then(|| port(CHOSEN.into(), DType::I32, vec![rows()]));
+        let own = has_logits.then(|| logits(rows())).into_iter().chain(chosen);
+        let sequences = if matches!(does, Does::Batch { .. }) { several() } else { Dim::Known(1) };
+        Ok(own.chain(self.caches("present", sequences)).collect())
     }
 
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
@@ -289,7 +316,13 @@ impl SourceModel for Model {
     }
 
     fn decode_batches(&mut self, draw: bool) -> Result<()> {
-        self.batches = if draw { vec![BATCH, BATCH_SAMPLE] } else { vec![BATCH] };
+        self.further.push(BATCH);
+        self.further.extend(draw.then_some(BATCH_SAMPLE));
+        Ok(())
+    }
+
+    fn verify_drafts(&mut self) -> Result<()> {
+        self.further.push(VERIFY);
         Ok(())
     }
 

@@ -156,14 +156,13 @@ fn judge(what: &str, levels: &[Level], bound: Bound) -> Result<()> {
     let growth = Growth::of(levels, bound).with_context(|| {
         format!("{} looks at memory ({what}) are too few: let it run for longer", levels.len())
     })?;
-    let Growth { middle, last, most } = growth;
+    let Growth { middle, last, grown, most } = growth;
+    let [middle, last, grown, most] = [middle, last, grown, most].map(|bytes| bytes >> 10);
     println!(
-        "memory {what}: {} KiB in the middle third of the work, {} KiB in the last, where {} KiB are allowed",
-        middle >> 10,
-        last >> 10,
-        most >> 10
+        "memory {what}: {middle} KiB in the middle third of the work, {last} KiB in the last; it grows by {grown} KiB \
+         in a third, where {most} KiB are allowed"
     );
-    ensure!(growth.is_none(), "memory ({what}) grew from {middle} to {last} bytes");
+    ensure!(growth.is_none(), "memory ({what}) grows by {grown} KiB in a third of the work");
     Ok(())
 }
 

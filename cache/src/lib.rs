@@ -4,6 +4,7 @@
 //! * A [`Folder`] is private: owned by the user, closed to everybody else, and marked as Halite's.
 //! * A [`Store`] keeps entries in a folder. It checks each one when it is read, and deletes nothing but its own.
 //! * An [`InputFile`] is a file that somebody else may change: it is known by its content.
+//! * [`abandon_unfinished`] is for a process that has to end while its threads write.
 //! * [`check_trusted`] and [`replace_file`] apply the same rules to single files outside of such folders.
 //!
 //! ```
@@ -63,6 +64,7 @@ pub use identity::{InputFile, Stamp};
 pub use place::{Os, user_cache, user_cache_here};
 pub use single::{check_trusted, replace_file};
 pub use store::{Cleared, Entry, Key, Kind, Store};
+pub use temporary::abandon_unfinished;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
 //! Files while they are written: names of their own, removed when they are given up, also by later processes.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     hash::{BuildHasher, RandomState},
     io,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -18,12 +20,57 @@ const BEFORE_LOCK: Duration = Duration::from_secs(60);
 /// Where locks do not work, a file that is older than this was left behind.
 const LEFT_BEHIND: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What this process is writing; `None` once it is about to end. Nobody holds the lock while the disk is at work.
+static UNFINISHED: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
+
+fn unfinished() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ending() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "the process is about to end")
+}
+
+/// Removes what this process is writing to caches, and lets it begin no more: for a process that ends while its threads are at
+/// work. What they have under way fails.
+pub fn abandon_unfinished() {
+    let paths = unfinished().take();
+    for path in paths.into_iter().flatten() {
+        if let Err(error) = fs::remove_file(&path) {
+            log::debug!("'{}' was not removed: {error}", path.display());
+        }
+    }
+}
+
+/// A path on that list, until this is dropped.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn begin(path: PathBuf) -> io::Result<Self> {
+        unfinished().as_mut().ok_or_else(ending)?.push(path.clone());
+        Ok(Unfinished(path))
+    }
+
+    fn goes_on(&self) -> bool {
+        unfinished().is_some()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(paths) = &mut *unfinished() {
+            paths.retain(|path| *path != self.0);
+        }
+    }
+}
+
 /// A file that is being written. Dropping it removes it.
 pub(crate) struct Temporary<'a> {
     dir: &'a Dir,
     name: String,
     file: File,
     kept: bool,
+    unfinished: Unfinished,
 }
 
 impl<'a> Temporary<'a> {
@@ -32,11 +79,14 @@ impl<'a> Temporary<'a> {
             // Each hasher has keys of its own; the name need not be a secret in a folder that others cannot write to.
             let number = RandomState::new().hash_one(std::process::id());
             let name = format!("{PREFIX}{number:016x}{SUFFIX}");
+            let unfinished = Unfinished::begin(dir.path().join(&name))?;
             match dir.create_file(&name) {
                 Ok(file) => {
                     // The lock tells others that somebody is still writing. Not every file system has it.
                     let _ = file.try_lock();
-                    return Ok(Temporary { dir, name, file, kept: false });
+                    let made = Temporary { dir, name, file, kept: false, unfinished };
+                    // The list may have been gone through before the file was there.
+                    return if made.unfinished.goes_on() { Ok(made) } else { Err(ending()) };
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

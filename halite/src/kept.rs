@@ -12,13 +12,16 @@ use halite_cache::{Digest, Hasher, Key, Kind, Store};
 use halite_compiler::Coverage;
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, compile::Files, options::Limits};
+use crate::{Result, Stage, compile::Files, options::Limits};
 
 const INDEX: Kind = Kind::new("index");
 const MODULE: Kind = Kind::new("vmfb");
 
 /// What compiles: its sources, as they were when this was built.
 const COMPILER: &str = env!("HALITE_COMPILER_DIGEST");
+
+/// What finding a module is called, for people.
+const LOOKING: &str = "looking for the compiled model";
 
 /// Most findings of one request that are remembered.
 const MOST_FINDINGS: usize = 16;
@@ -117,12 +120,14 @@ impl Lookup<'_> {
 
     /// The module, if it was kept and nothing that it came from is different.
     pub fn find(&self) -> Option<Kept> {
+        self.limits.tell(Stage::Reading, LOOKING, 0, 1);
         let index = self.index_key()?;
         self.findings(index).iter().find_map(|finding| self.module(index, finding))
     }
 
     /// The same, of modules for open sizes one that inputs of these dimensions are for.
     pub fn find_open(&self, shapes: &[Vec<u64>]) -> Option<Kept> {
+        self.limits.tell(Stage::Reading, LOOKING, 0, 1);
         let index = self.index_key()?;
         let has = |coverage: &Coverage| coverage.has(shapes.iter().map(Vec::as_slice));
         let findings = self.findings(index);

@@ -259,12 +259,22 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
     progress::clear();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failed(name, &failure, json),
+        Err(failure) => {
+            let code = report(name, &failure, json);
+            // Nobody else can say more about it.
+            _ = io::stdout().flush();
+            // Work that was ended may still be with drivers' threads.
+            interrupt::leave(code)
+        }
     }
 }
 
-/// Reports a failure. Exit codes: 1, 2 for wrong usage, 130 after Ctrl-C.
 fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {
+    ExitCode::from(report(name, failure, json))
+}
+
+/// Reports a failure. Exit codes: 1, 2 for wrong usage, 130 after Ctrl-C.
+fn report(name: &str, failure: &Failure, json: bool) -> u8 {
     let code = match failure {
         Failure::Usage(_) => 2,
         _ if interrupt::interrupted() => interrupt::INTERRUPTED,
@@ -279,7 +289,7 @@ fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {
             eprintln!("{name}: error: {}\nTry '{name} --help'.", visible(&failure.to_string()));
         }
     }
-    ExitCode::from(code)
+    code
 }
 
 /// Reports wrong usage that was found before the flags were read.

@@ -18,7 +18,7 @@ use crate::{console, progress};
 pub(crate) const INTERRUPTED: u8 = 130;
 /// How long a run may take to end by itself after its time is up: the device finishes what it has begun.
 const GRACE: Duration = Duration::from_secs(2);
-/// The same after Ctrl-C or SIGTERM. What the device has begun is not waited for: it ends with the process.
+/// How long a run may take to end after Ctrl-C or SIGTERM. What the device has begun is not waited for: it ends with the process.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(150);
 
 /// Whether Ctrl-C was pressed.
@@ -26,8 +26,8 @@ static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Why the work ended, for whoever has to end the process before that could be reported.
 static REASON: Mutex<Option<String>> = Mutex::new(None);
 
-/// A file that is no use unless it is finished.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// Files that are no use unless they are finished.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Whether Ctrl-C was pressed in this run.
 pub(crate) fn interrupted() -> bool {
@@ -41,59 +41,102 @@ pub(crate) fn note(failure: &impl Display) {
     }
 }
 
-/// Does work on a file that is taken away if the process has to end before that is done.
-pub(crate) fn writing<T>(path: &Path, work: impl FnOnce() -> T) -> T {
-    let set = |path: Option<PathBuf>| {
+/// A file that is taken away if the process has to end before this is dropped.
+pub(crate) struct Unfinished(PathBuf);
+
+impl Unfinished {
+    pub(crate) fn begin(path: &Path) -> Self {
         if let Ok(mut unfinished) = UNFINISHED.lock() {
-            *unfinished = path;
+            unfinished.push(path.to_owned());
         }
-    };
-    set(Some(path.to_owned()));
-    let done = work();
-    set(None);
-    done
+        Unfinished(path.to_owned())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Ok(mut unfinished) = UNFINISHED.lock() {
+            unfinished.retain(|path| *path != self.0);
+        }
+    }
+}
+
+/// Ends the process while its threads are at work. What they write is taken away: in caches, too. Nothing that drivers have
+/// registered for the end runs: it would take away what their threads use, which has ended processes with SIGSEGV.
+pub(crate) fn leave(code: u8) -> ! {
+    let unfinished = UNFINISHED.lock().map(|mut paths| std::mem::take(&mut *paths)).unwrap_or_default();
+    // Nobody else can say more about it either.
+    unfinished.iter().for_each(|path| _ = std::fs::remove_file(path));
+    halite_cache::abandon_unfinished();
+    #[cfg(unix)]
+    signal_hook::low_level::exit(code.into());
+    #[cfg(not(unix))]
+    std::process::exit(code.into());
 }
 
 /// Says why the work ended, then ends the process.
 fn end(otherwise: &str, device: &str, code: u8) -> ! {
     let reason = REASON.lock().ok().and_then(|mut reason| reason.take());
     let text = reason.unwrap_or_else(|| otherwise.to_owned());
-    progress::clear();
-    if let Ok(mut path) = UNFINISHED.lock()
-        && let Some(path) = path.take()
+    tell(&format!("{}: error: {text}; {device}", console::name()));
+    leave(code)
+}
+
+/// Writes a line to standard error, unless that would wait: it may be a pipe that nobody reads.
+pub(crate) fn tell(line: &str) {
+    #[cfg(unix)]
     {
-        // Nobody else can say more about it either.
-        _ = std::fs::remove_file(path);
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+        let stderr = std::io::stderr();
+        let now = Timespec::default();
+        // What cannot be asked is written to.
+        if poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&now)) == Ok(0) {
+            return;
+        }
     }
-    eprintln!("{}: error: {text}; {device}", console::name());
-    std::process::exit(code.into());
+    progress::clear();
+    eprintln!("{line}");
 }
 
 /// A switch that the first Ctrl-C throws; the second one ends the process at once. So does a device that takes too long
 /// to finish what it has begun.
 pub(crate) fn cancel_on_interrupt() -> CancelToken {
+    cancel_unless(|| false)
+}
+
+/// The same, unless `instead` says that it did something else about the first Ctrl-C.
+pub(crate) fn cancel_unless(instead: impl Fn() -> bool + Send + 'static) -> CancelToken {
     let token = CancelToken::new();
     let switch = token.clone();
+    let mut before = false;
     let installed = ctrlc::set_handler(move || {
-        if PRESSED.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED.into());
+        if std::mem::replace(&mut before, true) {
+            leave(INTERRUPTED);
         }
-        eprintln!("interrupted; stopping (again to end at once)");
+        if instead() {
+            return;
+        }
+        PRESSED.store(true, Ordering::Relaxed);
+        tell("interrupted; stopping (again to end at once)");
         switch.cancel();
-        std::thread::spawn(move || {
-            let until = Instant::now() + INTERRUPT_GRACE;
-            while let Some(left) = until.checked_duration_since(Instant::now()) {
-                std::thread::park_timeout(left);
-            }
-            let text = format!("CANCELLED; interrupted{}", progress::stage());
-            let device = format!("what was begun did not end within {INTERRUPT_GRACE:?}, ended without it");
-            end(&text, &device, INTERRUPTED)
-        });
+        std::thread::spawn(end_soon);
     });
     if let Err(error) = installed {
         log::warn!("Ctrl-C will end the process without cleaning up: {error}");
     }
     token
+}
+
+/// Ends the process unless it has ended by itself by then.
+fn end_soon() {
+    let until = Instant::now() + INTERRUPT_GRACE;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        std::thread::park_timeout(left);
+    }
+    let text = format!("CANCELLED; interrupted{}", progress::stage());
+    let device = format!("what was begun did not end within {INTERRUPT_GRACE:?}, ended without it");
+    end(&text, &device, INTERRUPTED)
 }
 
 /// Ends the process when a run outlives its time by more than it should: loading, initializers and drivers can hang

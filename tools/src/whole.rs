@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     console::{Failure, Result},
-    interrupt,
+    interrupt::Unfinished,
 };
 
 /// Writes a file as a whole or not at all: whoever reads meanwhile sees the old one. What is there and no plain file, such as a
@@ -35,8 +35,9 @@ pub(crate) fn write(
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder).map_err(failed)?;
+    let _unfinished = Unfinished::begin(file.path());
     let mut out = BufWriter::new(file.as_file());
-    interrupt::writing(file.path(), || fill(&mut out).and_then(|()| out.flush())).map_err(failed)?;
+    fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);
     file.persist(&real).map_err(|e| failed(e.error))?;
     Ok(())

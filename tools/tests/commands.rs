@@ -10,5 +10,6 @@ mod kernels;
 mod media;
 mod points;
 mod serve;
+mod signals;
 mod starved;
 mod transcripts;

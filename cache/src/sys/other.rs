@@ -45,6 +45,11 @@ impl Dir {
         Ok(Ok(Dir { path: path.to_owned() }))
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Not known.
     pub fn judge_owner(&self) -> io::Result<Result<(), Distrust>> {
         Ok(Ok(()))

@@ -69,6 +69,11 @@ impl Dir {
         }
     }
 
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it belongs to this user.
     pub fn judge_owner(&self) -> io::Result<Result<(), Distrust>> {
         Ok(judge_owner(&self.file.metadata()?, Owner::User))

@@ -10,7 +10,7 @@ mod report;
 mod runner;
 mod stats;
 
-use std::{fs::File, io::Write, path::PathBuf, time::Duration};
+use std::{io::Write, path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
@@ -20,7 +20,7 @@ use crate::{
     flags::{self, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::cancel_on_interrupt,
-    page, session,
+    page, session, whole,
 };
 
 pub(crate) use ops::{Account, OpsReport, Row};
@@ -305,8 +305,9 @@ fn run(flags: &Flags) -> Result<()> {
     }
     out.flush()?;
     if let Some(path) = &flags.measure.out {
-        let mut file = File::create(path).map_err(|e| Failure::file("cannot create", path, &e))?;
-        report::write(flags.measure.out_format, &runs, (&context, ops.as_ref()), settings, &mut file)?;
+        let mut bytes = Vec::new();
+        report::write(flags.measure.out_format, &runs, (&context, ops.as_ref()), settings, &mut bytes)?;
+        whole::write(path, |out| out.write_all(&bytes))?;
     }
     if flags.print_statistics {
         session::print_statistics(&prepared.session);

@@ -12,16 +12,24 @@ mod together;
 mod work;
 mod write;
 
-use std::{io::Write, sync::Arc};
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use halite::{Embedder, Generator, GeneratorOptions, RunOptions, SessionBuilder};
+use halite::{CancelToken, Embedder, Generator, GeneratorOptions, RunOptions, SessionBuilder};
 use tokio::{net::TcpListener, sync::watch};
 
 pub use self::flags::Flags;
 use self::{http::Rules, slots::Slots, work::Work};
 use crate::{
     console::{CommonFlags, Failure, Result, Tool},
-    devices, progress, session,
+    devices,
+    interrupt::{self, cancel_unless},
+    progress, session,
 };
 
 impl Tool for Flags {
@@ -46,7 +54,8 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let (token, parallel) = (flags.token()?, flags.parallel()?);
-    let (generator, embedder) = model(flags)?;
+    let stop = Stop::on_interrupt();
+    let (generator, embedder) = model(flags, &stop.loading)?;
     progress::clear();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -57,7 +66,6 @@ fn run(flags: &Flags) -> Result<()> {
     let writer = generator.map(|generator| Slots::new(generator, parallel, flags.queue));
     let work = Arc::new(Work::new(flags.model_name(), writer, embedder, parallel, flags.timeout));
     let rules = Rules { token, most_body: flags.max_body, grace: flags.grace };
-    let stop = stop_on_interrupt();
     let address = std::net::SocketAddr::new(flags.host, flags.port);
     let failed =
         |e: std::io::Error| Failure::invalid(format!("cannot listen on {address} (--host, --port): {e}"));
@@ -66,7 +74,7 @@ fn run(flags: &Flags) -> Result<()> {
         let own = listener.local_addr().map_err(failed)?;
         writeln!(out, "'{}' on http://{own}/v1", work.model)?;
         out.flush()?;
-        http::serve(listener, work, rules, stop).await;
+        http::serve(listener, work, rules, stop.serving()).await;
         Ok(())
     });
     // What a device still computes is not waited for any longer than it was.
@@ -75,30 +83,44 @@ fn run(flags: &Flags) -> Result<()> {
     session::check_validation()
 }
 
-/// Says when Ctrl-C was pressed or the process is told to end; the second time ends it at once.
-fn stop_on_interrupt() -> watch::Receiver<bool> {
-    let (send, receive) = watch::channel(false);
-    let installed = ctrlc::set_handler(move || {
-        if *send.borrow() {
-            std::process::exit(crate::interrupt::INTERRUPTED.into());
-        }
-        eprintln!("interrupted; requests may end (again to end at once)");
-        send.send_replace(true);
-    });
-    if let Err(error) = installed {
-        log::warn!("Ctrl-C will end the process without letting requests end: {error}");
+/// What Ctrl-C does, and a request to end: while the model is loaded it ends that, then it lets requests end. The second
+/// time ends the process at once.
+struct Stop {
+    loading: CancelToken,
+    asked: watch::Sender<bool>,
+    serves: Arc<AtomicBool>,
+}
+
+impl Stop {
+    fn on_interrupt() -> Self {
+        let (asked, serves) = (watch::Sender::new(false), Arc::new(AtomicBool::new(false)));
+        let (told, is_served) = (asked.clone(), serves.clone());
+        let loading = cancel_unless(move || {
+            if !is_served.load(Ordering::SeqCst) {
+                return false;
+            }
+            interrupt::tell("interrupted; requests may end (again to end at once)");
+            told.send_replace(true);
+            true
+        });
+        Stop { loading, asked, serves }
     }
-    receive
+
+    /// Requests are served from now on: says when they may end.
+    fn serving(&self) -> watch::Receiver<bool> {
+        self.serves.store(true, Ordering::SeqCst);
+        self.asked.subscribe()
+    }
 }
 
 /// What the model can do: write, make vectors, or both.
-fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
+fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Option<Embedder>)> {
     let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
     let mut wanted = flags.decoder.apply(wanted).batch(flags.parallel()?);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }
-    let embedder = match builder(flags)?.embedder() {
+    let embedder = match builder(flags, cancel)?.embedder() {
         Ok(embedder) => Some(embedder),
         Err(error) if error.kind() == halite::ErrorKind::Unsupported => None,
         Err(error) => return Err(error.into()),
@@ -108,10 +130,10 @@ fn model(flags: &Flags) -> Result<(Option<Generator>, Option<Embedder>)> {
     {
         return Ok((None, Some(embedder.clone())));
     }
-    Ok((Some(builder(flags)?.generator(wanted)?), embedder))
+    Ok((Some(builder(flags, cancel)?.generator(wanted)?), embedder))
 }
 
-fn builder(flags: &Flags) -> Result<SessionBuilder> {
+fn builder(flags: &Flags, cancel: &CancelToken) -> Result<SessionBuilder> {
     let builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
-    Ok(builder.options(progress::shown(RunOptions::new())))
+    Ok(builder.options(progress::shown(RunOptions::new().cancel(cancel))))
 }

@@ -5,7 +5,7 @@
 //! from outside of the process, through the environment variable `HALITE_VULKAN_SHIM`, which holds such rules as
 //! `vkCreateDevice=crash`, `vkAllocateMemory=-2@3` (result -2 from the fourth call on) or `vkQueueSubmit=tell` (a line on
 //! standard error after each call), separated by commas. `timelines=hide` takes timeline semaphores away from all devices, and
-//! `queues=two` gives them a second queue.
+//! `queues=two` gives them a second queue. With `exit=crash` the process crashes where it ends in order.
 
 mod calls;
 mod commands;

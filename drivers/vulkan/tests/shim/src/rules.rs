@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ffi::c_int,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -20,6 +21,19 @@ struct Rule {
     after: u32,
     times: u32,
     act: Act,
+}
+
+unsafe extern "C" {
+    fn atexit(call: extern "C" fn()) -> c_int;
+}
+
+/// Has the process crash when the C library lets it end in order, as drivers do whose threads are at work then.
+fn crash_at_exit() {
+    extern "C" fn crash() {
+        std::process::abort();
+    }
+    // SAFETY: the function is there as long as the library, which nobody closes while it is in use.
+    unsafe { atexit(crash) };
 }
 
 /// Rules and counts of the process.
@@ -89,6 +103,7 @@ impl Rules {
             match act {
                 "stall" => self.stalled = true,
                 "hide" => self.no_timelines |= call == "timelines",
+                "crash" if call == "exit" => crash_at_exit(),
                 "two" => self.twin_queues |= call == "queues",
                 "tell" => {
                     self.told.insert(call.to_owned());

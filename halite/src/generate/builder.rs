@@ -190,7 +190,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
-        on_processor: session.device().is_none_or(|device| device.kind() == DeviceKind::Cpu),
+        on_processor: session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu),
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,

@@ -102,6 +102,12 @@ impl Cache {
         self
     }
 
+    /// Removes what this process is writing to caches, and lets it begin no more: for a program that ends while its threads are at
+    /// work. What they have under way is not kept.
+    pub fn abandon_unfinished() {
+        halite_cache::abandon_unfinished();
+    }
+
     /// Its folder, whether that exists or not; `None` when it is off.
     pub fn path(&self) -> Option<PathBuf> {
         match &self.place {

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{CancelToken, RunOptions};
+use halite::{Cache, CancelToken, RunOptions};
 
 use crate::{console, progress};
 
@@ -67,7 +67,7 @@ pub(crate) fn leave(code: u8) -> ! {
     let unfinished = UNFINISHED.lock().map(|mut paths| std::mem::take(&mut *paths)).unwrap_or_default();
     // Nobody else can say more about it either.
     unfinished.iter().for_each(|path| _ = std::fs::remove_file(path));
-    halite_cache::abandon_unfinished();
+    Cache::abandon_unfinished();
     #[cfg(unix)]
     signal_hook::low_level::exit(code.into());
     #[cfg(not(unix))]

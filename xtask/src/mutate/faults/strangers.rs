@@ -268,7 +268,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "tools.half_of_caches_stays",
         what: "a tool that is ended in a write to its cache leaves half a file there",
         file: "tools/src/interrupt.rs",
-        from: "    halite_cache::abandon_unfinished();\n",
+        from: "    Cache::abandon_unfinished();\n",
         to: "",
         checks: &[module("halite-tools", "commands", "signals::")],
     },

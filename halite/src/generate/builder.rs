@@ -196,10 +196,10 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         batch: options.batch,
     };
     let calls = Calls::Pieces(pieces);
-    let draft = drafted.map(|(writer, most)| {
+    let drafting = |(writer, most)| -> Result<Draft> {
         Ok(Draft { writer, verify: session.function(VERIFY)?, sizes: draft::sizes(most), most })
-    });
-    let draft = draft.transpose()?;
+    };
+    let draft = drafted.map(drafting).transpose()?;
     Ok(Generator {
         inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
     })

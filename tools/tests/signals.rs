@@ -7,7 +7,7 @@ use crate::common;
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::Write as _,
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},

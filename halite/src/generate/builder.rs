@@ -197,7 +197,8 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     };
     let calls = Calls::Pieces(pieces);
     let drafting = |(writer, most)| -> Result<Draft> {
-        Ok(Draft { writer, verify: session.function(VERIFY)?, sizes: draft::sizes(most), most })
+        let verify = session.function(VERIFY)?;
+        Ok::<_, Error>(Draft { writer, verify, sizes: draft::sizes(most), most })
     };
     let draft = drafted.map(drafting).transpose()?;
     Ok(Generator {

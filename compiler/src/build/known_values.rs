@@ -1,7 +1,5 @@
 //! Constants, and tensors whose elements are known while a graph is built.
 
-use std::collections::HashSet;
-
 use bytes::Bytes;
 use halite_ops::{DType, Values};
 use halite_sizes::Size;
@@ -165,13 +163,15 @@ impl Builder {
     /// The error that a tensor has to be known.
     pub(super) fn needs(&self, id: TensorId, what: &str) -> CompileError {
         self.budget.count(Cost::Folding, self.nodes() as u64 / 4);
-        let mut wanted = HashSet::from([id]);
+        // By place: hostile files ask this of tens of thousands of nodes, thousands of times.
+        let mut wanted = vec![false; self.graph.tensors.len()];
+        wanted[id.index()] = true;
         for node in self.open.iter().rev().flat_map(|region| region.nodes.iter().rev()) {
-            if node.outputs.iter().any(|output| wanted.contains(output)) {
-                wanted.extend(&node.inputs);
+            if node.outputs.iter().any(|output| wanted[output.index()]) {
+                node.inputs.iter().for_each(|input| wanted[input.index()] = true);
             }
         }
-        let ports = self.graph.inputs.iter().filter(|port| wanted.contains(&port.tensor));
+        let ports = self.graph.inputs.iter().filter(|port| wanted[port.tensor.index()]);
         CompileError::NeedsValues {
             location: self.location.clone(),
             what: what.to_owned(),

@@ -54,6 +54,13 @@ IMAGES = {
     "mambaout_tiny": 224,
     "starnet_s2": 224,
     "hiera_tiny_224": 224,
+    # Groups of 4 to 64 channels, drawn after the kernel for them was written.
+    "regnetx_016": 224,
+    "regnety_032": 224,
+    "resnext101_32x8d": 224,
+    "seresnext26d_32x4d": 224,
+    "skresnext50_32x4d": 224,
+    "gcresnext26ts": 256,
 }
 
 

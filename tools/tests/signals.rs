@@ -7,7 +7,7 @@ use crate::common;
 
 use std::{
     fs,
-    io::Write as _,
+    io::{self, Write as _},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -117,7 +117,7 @@ fn a_process_that_is_asked_to_end_while_a_write_hangs_leaves_nothing_half() {
 fn nobody_has_to_read_what_an_interrupted_tool_says() {
     let dir = tempfile::tempdir().unwrap();
     let Some(pipe) = pipe_in(dir.path()) else { return };
-    let (unread, mut full) = std::io::pipe().unwrap();
+    let (unread, mut full) = io::pipe().unwrap();
     let errors = full.try_clone().unwrap();
     let (sender, filled) = mpsc::channel();
     // Goes on until nobody can read any more: there is never room.
@@ -148,7 +148,7 @@ fn a_server_that_is_asked_to_end_while_it_loads_says_so() {
     signal(&child, "-TERM");
     let status = ended(child, "a server that loads");
     let mut told = String::new();
-    errors.read_to_string(&mut told).unwrap();
+    io::Read::read_to_string(&mut errors, &mut told).unwrap();
     assert_eq!(status.code(), Some(130), "{told}");
     assert!(told.contains("CANCELLED") && told.contains("reading the model"), "{told}");
     drop(model);

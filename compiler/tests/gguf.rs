@@ -218,22 +218,30 @@ fn each_token_that_another_model_wrote_has_what_comes_behind_it() {
         let results = function.versions.remove(0).evaluate(&inputs).unwrap();
         let logits = results[0].floats();
         let width = logits.len() / count;
-        let mut after = caches;
+        // Caches hold 16 bits: what tokens of one call see of each other is not rounded alike in calls of their own.
+        let mut after = caches.clone();
         for row in 0..count {
             let place = before + row;
             let (own, caches) = call(&model, &text[place..=place], place as i64, &after);
             let found = &logits[row * width..][..width];
-            let largest = found.iter().zip(&own).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            assert!(largest < 1e-4, "{name}, token {row}: {largest}");
-            let first = own.iter().position(|logit| *logit == own.iter().copied().fold(f64::MIN, f64::max));
-            assert_eq!(results[1].int(row), first.unwrap() as i64, "{name}");
+            assert!(apart(found, &own) < 1e-2, "{name}, token {row}: {}", apart(found, &own));
+            let most = own.iter().copied().fold(f64::MIN, f64::max);
+            let chosen = usize::try_from(results[1].int(row)).unwrap();
+            assert!(own[chosen] > most - 2e-2, "{name}, token {row}: {chosen}");
             after = caches;
         }
-        for (found, wanted) in results[2..].iter().zip(&after) {
-            let (found, wanted) = (found.floats(), wanted.floats());
-            assert!(found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-3), "{name}: other caches");
+        // A piece of a prompt is the same call.
+        let (last, caches) = call(&model, &text[before..before + count], before as i64, &caches);
+        assert!(apart(&logits[(count - 1) * width..], &last) < 1e-4, "{name}: the last token");
+        for (found, wanted) in results[2..].iter().zip(&caches) {
+            assert!(apart(&found.floats(), &wanted.floats()) < 1e-4, "{name}: other caches");
         }
     }
+}
+
+/// The largest difference.
+fn apart(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
 /// The token that these numbers draw.

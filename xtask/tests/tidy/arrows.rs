@@ -100,7 +100,7 @@ fn complaints(text: &str, all: &[Package]) -> Vec<String> {
 fn crates_depend_on_each_other_as_the_table_says() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map is there");
     let wrong = complaints(&text, &packages());
-    assert!(wrong.is_empty(), "ARCHITECTURE.md, the table under \"The rooms\":\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "ARCHITECTURE.md, the table under \"Crates\":\n{}", wrong.join("\n"));
 }
 
 /// What the tools may use beside the public crate: readers of files, and what they show and list.

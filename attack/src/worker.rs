@@ -77,6 +77,8 @@ pub enum End {
 /// Takes names of kinds with seeds, or paths of files, from standard input until its end.
 pub fn serve(root: &Path, device: Option<&str>) -> Result<()> {
     let sound = Sound::of_repository(root);
+    // What a driver does as it is loaded costs seconds on some systems, and counts for no file.
+    let _loaded = device.map(halite::Device::open).transpose().context("opening the device")?;
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line.context("reading what to do")?;

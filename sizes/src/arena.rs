@@ -1,9 +1,14 @@
 //! What a trace knows: its symbols, atoms and polynomials, and the guards so far.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod ranges;
+
+use std::{
+    cell::Cell,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use crate::{
-    atom::{Atom, ceil_log2, pow2},
+    atom::Atom,
     poly::{AtomId, Poly, Term},
     range::Range,
     region::{Guard, Region, Rule},
@@ -23,6 +28,8 @@ struct Known {
     value: i64,
     /// What guards say of it; what follows from its parts is computed when it is asked for.
     range: Range,
+    /// What follows from its parts and from guards, and the [`Arena::epoch`] in which that was computed.
+    computed: Cell<Option<(u64, Range)>>,
     /// Its values for the sizes of [`Arena::others`].
     others: Vec<i64>,
     /// Whether a symbol that data decide is in it.
@@ -54,6 +61,8 @@ pub(crate) struct Arena {
     pub(crate) guards: Vec<Guard>,
     /// What guards say of the terms of polynomials.
     bounds: HashMap<Vec<Term>, Range>,
+    /// How often what guards say of atoms and terms has changed: ranges that were computed before have to be computed again.
+    epoch: u64,
     /// Polynomials that guards say are not 0.
     not_zero: HashMap<Poly, ()>,
     /// Of each symbol, whether data decide it.
@@ -85,14 +94,14 @@ impl Arena {
             poly.scaled(-1).and_then(|negated| negated.plus(&Poly::constant(most))),
         ];
         self.guards.extend(ends.into_iter().flatten().map(|poly| Guard { poly, rule: Rule::NotNegative }));
-        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        self.bound(id, Range { low: least.into(), high: most.into() });
         poly
     }
 
     /// A symbol that data decide.
     pub(crate) fn data_symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
         let (poly, id) = self.add_symbol(name, value, true);
-        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        self.bound(id, Range { low: least.into(), high: most.into() });
         poly
     }
 
@@ -201,7 +210,7 @@ impl Arena {
         };
         let others = self.others.iter().enumerate().map(|(which, values)| self.other(&atom, which, values));
         let others = others.collect();
-        self.atoms.push(Known { atom, value, range: Range::ALL, others, is_data });
+        self.atoms.push(Known { atom, value, range: Range::ALL, computed: Cell::default(), others, is_data });
         id
     }
 
@@ -255,65 +264,6 @@ impl Arena {
         let id = self.add(atom, value);
         let range = self.atom_range(id);
         Some(if range.low == range.high { Poly::constant(range.low as i64) } else { Poly::atom(id) })
-    }
-
-    /// What an atom can be: by its parts, and by guards.
-    fn atom_range(&self, id: AtomId) -> Range {
-        let known = &self.atoms[id.0 as usize];
-        let by_parts = match &known.atom {
-            Atom::Symbol(_) => Range::ALL,
-            Atom::Quotient(a, b) => self.range(a).over(self.range(b)),
-            Atom::Remainder(a, b) => {
-                let most = (self.range(b).high - 1).min(self.range(a).high).max(0);
-                Range { low: 0, high: most }.and(self.finer_remainder(a, b))
-            }
-            Atom::Least(a, b) => {
-                let (a, b) = (self.range(a), self.range(b));
-                Range { low: a.low.min(b.low), high: a.high.min(b.high) }
-            }
-            Atom::Most(a, b) => {
-                let (a, b) = (self.range(a), self.range(b));
-                Range { low: a.low.max(b.low), high: a.high.max(b.high) }
-            }
-            Atom::CeilLog2(a) => {
-                let range = self.range(a);
-                let log = |end: i128| i128::from(ceil_log2(end.clamp(0, i64::MAX.into()) as i64));
-                Range { low: log(range.low), high: log(range.high) }
-            }
-            Atom::Pow2(a) => {
-                let range = self.range(a);
-                let power = |end: i128| i128::from(pow2(end.clamp(0, 62) as i64));
-                Range { low: power(range.low), high: power(range.high) }
-            }
-            Atom::Truncated(float) => float.whole_range(&|poly| self.range(poly)),
-            Atom::Whole(a) => self.range(a),
-        };
-        by_parts.and(known.range)
-    }
-
-    /// What is left by a number follows from what is known to be left by a multiple of it.
-    fn finer_remainder(&self, a: &Poly, b: &Poly) -> Range {
-        let Some(by) = b.as_constant().filter(|by| *by > 0) else { return Range::ALL };
-        for times in [2, 4, 8, 16] {
-            let Some(larger) = by.checked_mul(times) else { break };
-            let atom = Atom::Remainder(a.clone(), Poly::constant(larger));
-            let known = self.atom_ids.get(&atom).map(|id| self.atoms[id.0 as usize].range);
-            if let Some(range) = known.filter(|range| range.low == range.high) {
-                return Range::of(range.low as i64 % by);
-            }
-        }
-        Range::ALL
-    }
-
-    /// What a polynomial can be, as far as is known.
-    pub(crate) fn range(&self, poly: &Poly) -> Range {
-        let product = |term: &Term| {
-            let atoms = term.atoms.iter().map(|id| self.atom_range(*id));
-            atoms.fold(Range::of(term.factor), Range::times)
-        };
-        let terms = poly.terms.iter().map(product).fold(Range::of(0), Range::plus);
-        let known = self.bounds.get(&poly.terms).copied().unwrap_or(Range::ALL);
-        terms.and(known).plus(Range::of(poly.constant))
     }
 
     /// Whether a polynomial keeps a rule, now and for all values of symbols that keep the guards: those that are needed for
@@ -424,11 +374,18 @@ impl Arena {
             match note {
                 Undo::Bound(terms, Some(range)) => drop(self.bounds.insert(terms, range)),
                 Undo::Bound(terms, None) => drop(self.bounds.remove(&terms)),
-                Undo::Range(atom, range) => self.atoms[atom.0 as usize].range = range,
+                Undo::Range(atom, range) => self.bound(atom, range),
                 Undo::NotZero(poly) => drop(self.not_zero.remove(&poly)),
             }
         }
+        self.epoch += 1;
         self.guards.truncate(guards);
+    }
+
+    /// Guards say this of an atom.
+    fn bound(&mut self, atom: AtomId, range: Range) {
+        self.atoms[atom.0 as usize].range = range;
+        self.epoch += 1;
     }
 
     /// The polynomial is from 0 to `most`.
@@ -446,10 +403,11 @@ impl Arena {
             }
             self.bounds.insert(terms, known.unwrap_or(Range::ALL).and(bound));
         }
+        self.epoch += 1;
         if let [Term { factor, atoms }] = &poly.terms[..]
             && let [atom] = atoms[..]
         {
-            let (factor, known) = (i128::from(*factor), &mut self.atoms[atom.0 as usize].range);
+            let (factor, known) = (i128::from(*factor), self.atoms[atom.0 as usize].range);
             let floor = |n: i128| n.div_euclid(factor.abs());
             let ceil = |n: i128| -(-n).div_euclid(factor.abs());
             let bound = if factor > 0 {
@@ -458,9 +416,9 @@ impl Arena {
                 Range { low: ceil(high.saturating_neg()), high: floor(low.saturating_neg()) }
             };
             if let Some(undo) = &mut self.undo {
-                undo.push(Undo::Range(atom, *known));
+                undo.push(Undo::Range(atom, known));
             }
-            *known = known.and(bound);
+            self.bound(atom, known.and(bound));
         }
     }
 }

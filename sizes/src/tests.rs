@@ -359,3 +359,23 @@ fn products_of_many_terms_are_not_fixed() {
     values[0] = 100;
     assert!(region.has(&values));
 }
+
+#[test]
+fn ranges_of_sizes_in_each_other_are_computed_once() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let symbol = |name: &str| trace.symbol(name, 8, 1, 1000);
+    let others: Vec<Size> = ["a", "b", "c"].into_iter().map(symbol).collect();
+    // Both parts hold the one before: as trees, 2^100 parts, and more than a stack is deep.
+    let mut size = symbol("n");
+    for step in 0..20_000u64 {
+        let other = others[step as usize % others.len()];
+        size = match step < 100 {
+            true => (size + other).max(size * 2).min(size + other + 7),
+            false => (size + 1).max(other),
+        };
+        // What is learned makes ranges that were known ones of before.
+        assert!(step % 10 != 0 || step >= 100 || size >= step / 10 + 3);
+    }
+    assert!(size.least() >= 1);
+}

@@ -88,6 +88,11 @@ impl Trace {
         self.arena.lock().symbols.clone()
     }
 
+    /// How many symbols there are so far.
+    pub fn symbol_count(&self) -> usize {
+        self.arena.lock().symbols.len()
+    }
+
     /// The guards so far.
     pub fn guards(&self) -> Vec<Guard> {
         self.arena.lock().guards.clone()

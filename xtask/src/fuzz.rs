@@ -54,6 +54,7 @@ fn seed(target: &str) -> Result<()> {
         repo("formats/tests/data"),
         repo("drivers/local/tests/data"),
         repo("compiler/tests/data"),
+        repo("conformance/vgf"),
         repo("text/tests/data"),
         root().join("../shared/corpus/vmfb/small"),
         root().join("../shared/corpus/pte"),

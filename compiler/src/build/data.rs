@@ -99,7 +99,7 @@ impl Builder {
         }
         let name = format!("{what}, which {} computes", self.location());
         let mut symbols = Vec::new();
-        let first = trace.symbols().len() as u32;
+        let first = trace.symbol_count() as u32;
         for (index, (least, most)) in bounds.iter().copied().enumerate() {
             let name = if bounds.len() == 1 { name.clone() } else { format!("number {index} of {name}") };
             // Sizes that can be 0 or 1 alone are no less general.
@@ -234,7 +234,7 @@ impl Builder {
 
     /// Number of symbols so far.
     pub fn symbols(&self) -> usize {
-        self.trace.as_ref().map_or(0, |trace| trace.symbols().len())
+        self.trace.as_ref().map_or(0, |trace| trace.symbol_count())
     }
 
     /// Whether whoever runs the innermost region waits for the device in it: for numbers that decide sizes or what is done.

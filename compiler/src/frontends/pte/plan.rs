@@ -57,7 +57,7 @@ fn attempt(
             (Trace::new(), Vec::new(), fixed.collect())
         }
     };
-    let before = trace.symbols().len();
+    let before = trace.symbol_count();
     let data = takes_data.then_some(&trace);
     let made = {
         let _entered = trace.enter();
@@ -66,7 +66,7 @@ fn attempt(
         let _ = halite_sizes::take_pinned();
         made
     };
-    let has_data = trace.symbols().len() > before;
+    let has_data = trace.symbol_count() > before;
     let made = made.map(|(mut graph, data)| {
         graph.open = (!symbols.is_empty() || !data.is_empty()).then_some(OpenSizes { trace, symbols, data });
         graph

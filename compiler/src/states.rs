@@ -1,7 +1,7 @@
 //! Which inputs of a model are state and which outputs replace them: pairs that are named by patterns, and pairs that are
 //! found by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     CompileError,
@@ -39,16 +39,20 @@ pub type Pairs = BTreeMap<String, String>;
 /// `hn`, `cached_len_0` and `new_cached_len_0`. A name that fits several others is in no pair.
 pub fn find(inputs: &[Signature], outputs: &[Signature]) -> Pairs {
     let names: Vec<Name> = outputs.iter().map(|output| Name::of(&output.name, NEW)).collect();
+    // Models may have tens of thousands of them.
+    let mut by_words: HashMap<&[String], Vec<usize>> = HashMap::new();
+    names.iter().enumerate().for_each(|(place, name)| by_words.entry(&name.rest).or_default().push(place));
     let fits = |input: &Signature| -> Option<usize> {
         let own = Name::of(&input.name, OLD);
-        let all = outputs.iter().zip(&names).enumerate();
+        let places = by_words.get(&own.rest[..]).into_iter().flatten().copied();
         let mut found =
-            all.filter(|(_, (output, name))| own.pairs_with(name) && is_same(input, output)).map(|(i, _)| i);
+            places.filter(|place| own.pairs_with(&names[*place]) && is_same(input, &outputs[*place]));
         found.next().filter(|_| found.next().is_none())
     };
     let found: Vec<_> = inputs.iter().filter_map(|input| Some((input, fits(input)?))).collect();
-    let once = |place: usize| found.iter().filter(|(_, other)| *other == place).count() == 1;
-    let pairs = found.iter().filter(|(_, place)| once(*place));
+    let mut inputs_of = vec![0; outputs.len()];
+    found.iter().for_each(|(_, place)| inputs_of[*place] += 1);
+    let pairs = found.iter().filter(|(_, place)| inputs_of[*place] == 1);
     pairs.map(|(input, place)| (input.name.clone(), outputs[*place].name.clone())).collect()
 }
 

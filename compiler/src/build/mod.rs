@@ -468,7 +468,7 @@ impl Builder {
     ) -> Result<TensorId> {
         self.watch().check()?;
         self.budget.count(Cost::Name, name.len() as u64);
-        self.spend(Cost::Tensor, 1 + dims.len() as u64 / 16)?;
+        self.spend(Cost::Tensor, 1 + dims.len() as u64 / 6)?;
         let shape = Shape::new(dims.iter().copied());
         if data::places(&shape) > MOST_ELEMENTS {
             return Err(self.unsupported(format!("a tensor of {:?} elements is too large", shape.sizes())));

@@ -138,6 +138,7 @@ pub(super) fn transposed(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Resul
     for pad in &conv.pad {
         rules::at_most(b, call, "a pad", pad.unsigned_abs(), rules::MOST_KERNEL)?;
     }
+    let [_, height, width, _] = call.dims(b, 0)?;
     let mut x = call.inputs[0];
     let mut pads = Vec::new();
     for (d, taps) in [rows, columns].into_iter().enumerate() {
@@ -150,7 +151,6 @@ pub(super) fn transposed(b: &mut Builder, call: &Call<'_>, conv: &Conv) -> Resul
         pads.push(both);
     }
     let turned = b.transpose(call.inputs[1], &[1, 2, 3, 0])?;
-    let [_, height, width, _] = call.dims(b, 0)?;
     let line = |d: usize, size: u64, taps: u64| {
         let grown = (size as i64 - 1).saturating_mul(strides[d] as i64) + taps as i64;
         let results = grown.saturating_add(conv.pad[2 * d]).saturating_add(conv.pad[2 * d + 1]);

@@ -406,3 +406,24 @@ fn long_lines_are_transformed_in_two_steps() {
         assert!((0..size).all(|n| off(n) < 1e-3 && back[1].float(n as usize).abs() < 1.0), "{dims:?}");
     }
 }
+
+#[test]
+fn convolutions_of_what_is_no_image_are_refused() {
+    let conv = || Conv { stride: vec![2; 2], ..plain(2, Accumulator::F32, [0, 0]) };
+    let volume = Conv { stride: vec![2; 3], ..plain(3, Accumulator::F32, [0, 0]) };
+    for (operator, filter) in [
+        (Operator::Conv2d(conv()), &[1, 2, 2, 2][..]),
+        (Operator::DepthwiseConv2d(conv()), &[2, 2, 2, 1]),
+        (Operator::TransposeConv2d(conv()), &[1, 2, 2, 2]),
+        (Operator::Conv3d(volume), &[1, 2, 2, 2, 2]),
+    ] {
+        let count: u64 = filter.iter().product();
+        let inputs = [
+            (E::F32, &[2][..], floats(&[1.0, 2.0])),
+            (E::F32, filter, floats(&vec![1.0; count as usize])),
+            (E::F32, &[1], floats(&[0.0])),
+        ];
+        let error = run(operator, &inputs, 2, &[(E::F32, &[1, 4, 4, 1])]).unwrap_err().to_string();
+        assert!(error.contains("CONV"), "{error}");
+    }
+}

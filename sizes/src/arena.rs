@@ -1,6 +1,9 @@
 //! What a trace knows: its symbols, atoms and polynomials, and the guards so far.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use crate::{
     atom::{Atom, ceil_log2, pow2},
@@ -23,6 +26,8 @@ struct Known {
     value: i64,
     /// What guards say of it; what follows from its parts is computed when it is asked for.
     range: Range,
+    /// What it can be, and what [`Arena::learned`] was then.
+    computed: Cell<(u64, Range)>,
     /// Its values for the sizes of [`Arena::others`].
     others: Vec<i64>,
     /// Whether a symbol that data decide is in it.
@@ -54,6 +59,9 @@ pub(crate) struct Arena {
     pub(crate) guards: Vec<Guard>,
     /// What guards say of the terms of polynomials.
     bounds: HashMap<Vec<Term>, Range>,
+    /// How often something was learned or taken back of what atoms and terms can be. Sizes are computed of each other many layers deep, and each may
+    /// be part of the next one twice: without a note of what each can be, looking at one doubles with each layer.
+    learned: u64,
     /// Polynomials that guards say are not 0.
     not_zero: HashMap<Poly, ()>,
     /// Of each symbol, whether data decide it.
@@ -86,6 +94,7 @@ impl Arena {
         ];
         self.guards.extend(ends.into_iter().flatten().map(|poly| Guard { poly, rule: Rule::NotNegative }));
         self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        self.learned += 1;
         poly
     }
 
@@ -93,6 +102,7 @@ impl Arena {
     pub(crate) fn data_symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
         let (poly, id) = self.add_symbol(name, value, true);
         self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
+        self.learned += 1;
         poly
     }
 
@@ -201,7 +211,9 @@ impl Arena {
         };
         let others = self.others.iter().enumerate().map(|(which, values)| self.other(&atom, which, values));
         let others = others.collect();
-        self.atoms.push(Known { atom, value, range: Range::ALL, others, is_data });
+        // Not computed before anything was learned.
+        let computed = Cell::new((u64::MAX, Range::ALL));
+        self.atoms.push(Known { atom, value, range: Range::ALL, computed, others, is_data });
         id
     }
 
@@ -260,7 +272,17 @@ impl Arena {
     /// What an atom can be: by its parts, and by guards.
     fn atom_range(&self, id: AtomId) -> Range {
         let known = &self.atoms[id.0 as usize];
-        let by_parts = match &known.atom {
+        let (then, range) = known.computed.get();
+        if then == self.learned {
+            return range;
+        }
+        let range = self.range_by_parts(known).and(known.range);
+        known.computed.set((self.learned, range));
+        range
+    }
+
+    fn range_by_parts(&self, known: &Known) -> Range {
+        match &known.atom {
             Atom::Symbol(_) => Range::ALL,
             Atom::Quotient(a, b) => self.range(a).over(self.range(b)),
             Atom::Remainder(a, b) => {
@@ -287,8 +309,7 @@ impl Arena {
             }
             Atom::Truncated(float) => float.whole_range(&|poly| self.range(poly)),
             Atom::Whole(a) => self.range(a),
-        };
-        by_parts.and(known.range)
+        }
     }
 
     /// What is left by a number follows from what is known to be left by a multiple of it.
@@ -429,10 +450,12 @@ impl Arena {
             }
         }
         self.guards.truncate(guards);
+        self.learned += 1;
     }
 
     /// The polynomial is from 0 to `most`.
     fn learn(&mut self, poly: &Poly, most: i128) {
+        self.learned += 1;
         let (low, high) = (-i128::from(poly.constant), most.saturating_sub(poly.constant.into()));
         let bound = Range { low, high };
         let negated = Range { low: high.saturating_neg(), high: low.saturating_neg() };

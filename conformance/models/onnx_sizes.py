@@ -78,6 +78,8 @@ def difference(found, wanted):
         return 0.0
     if wanted.dtype.kind != "f":
         return 0.0 if (found == wanted).all() else float("inf")
+    if not np.array_equal(np.isnan(found), np.isnan(wanted)):
+        return float("inf")
     return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-3))
 
 

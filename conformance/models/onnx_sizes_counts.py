@@ -58,7 +58,8 @@ def radius():
             h = self.kinds(kinds)
             for _ in range(2):
                 apart = torch.cdist(places, places)
-                near = (apart < 1.5) & ~torch.eye(places.shape[0], dtype=torch.bool)
+                number = torch.arange(places.shape[0])
+                near = (apart < 1.5) & (number[:, None] != number)
                 source, target = torch.where(near)
                 d = apart[source, target]
                 w = self.filter(torch.exp(-4 * (d[:, None] - self.centres) ** 2)) * (0.5 * (torch.cos(d * np.pi / 1.5) + 1))[:, None]

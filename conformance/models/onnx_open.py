@@ -3,7 +3,7 @@ shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as o
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
 repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; `open_pixels.onnx`, attention between
-channels and places of pixels as floats; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
+channels and places of pixels as floats; `open_joined.onnx`, rows that two loops collect beside each other; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -386,7 +386,37 @@ def codes(path):
     save(m.nodes, "codes", [value("x", floats, [2, 4])], outputs, m.constants, path)
 
 
+def joined(path):
+    """Rows that two loops collect, side by side: each collects as many as are above 0, whose number the loops find. And rows counted by their whole numbers, as PyTorch's exporter
+    writes `index_add`: ones in the shape of a first row, where data decide both how many there are and how many kinds."""
+    m, value = Made(), helper.make_tensor_value_info
+    floats, ints, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    first = m("Gather", "x", m.scalar(0), axis=1)
+    places = m("NonZero", m("Greater", first, m.constant(np.float32(0))))
+    count = m("Size", places)
+    found = m("Gather", "x", m("Squeeze", places, m.ints(0)), axis=0)
+    yes = m.constant(np.array(True))
+
+    def collect(name, op):
+        inner = Made(name, m.constants)
+        row = inner(op, inner("Gather", found, name + "i", axis=0))
+        # Known only where the loop is, so that no pass sees that it goes on.
+        go = inner("Cast", yes, to=truth)
+        body = helper.make_graph(inner.nodes, name, [value(name + "i", ints, []), value(name + "go", truth, [])], [value(go, truth, []), value(row, floats, [2])])
+        return m("Loop", count, yes, body=body)
+
+    m.nodes.append(helper.make_node("Concat", [collect("a_", "Neg"), collect("b_", "Abs")], ["joined"], axis=1))
+    m.nodes.append(helper.make_node("Unique", [m("Floor", m("Gather", found, m.scalar(0), axis=1))], ["kinds", "", "which", ""], sorted=1))
+    zeros = m("ConstantOfShape", m("Shape", "kinds"))
+    ones = m("ConstantOfShape", m("Shape", "which"), value=numpy_helper.from_array(np.array([1], np.float32)))
+    ones = m("Expand", ones, m("Shape", m("Slice", zeros, m.ints(0), m.ints(1), m.ints(0))))
+    m.nodes.append(helper.make_node("ScatterElements", [zeros, m("Expand", "which", m("Shape", ones)), ones], ["counts"], axis=0, reduction="add"))
+    outputs = [value("joined", floats, ["found", 4]), value("kinds", floats, ["kinds"]), value("counts", floats, ["kinds"])]
+    save(m.nodes, "open_joined", [value("x", floats, ["n", 2])], outputs, m.constants, path)
+
+
 codes(f"{sys.argv[1]}/codes.onnx")
+joined(f"{sys.argv[1]}/open_joined.onnx")
 pixels(f"{sys.argv[1]}/open_pixels.onnx")
 picture(f"{sys.argv[1]}/open_picture.onnx")
 uneven(f"{sys.argv[1]}/open_uneven.onnx")

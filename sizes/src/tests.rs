@@ -379,3 +379,17 @@ fn ranges_of_sizes_in_each_other_are_computed_once() {
     }
     assert!(size.least() >= 1);
 }
+
+
+/// A size that each layer makes of the last one twice, as borders of convolutions do.
+#[test]
+fn what_a_deep_size_can_be_is_not_computed_again_and_again() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let mut size = trace.data_symbol("found", 5, 0, 1 << 20);
+    for layer in 1..200 {
+        size = size.max(layer) / 2 + size.min(layer * 100);
+    }
+    assert!(size.least() > 0 && size.most() < 1 << 20);
+    assert!(size.is_data());
+}

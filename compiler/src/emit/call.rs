@@ -94,6 +94,8 @@ pub struct Call<'a> {
     pub(super) later: Vec<Reg>,
     /// What was allocated so far.
     pub(super) there: Vec<Memory>,
+    /// Symbols that the loops around give values in each run: what they are behind the last one counts.
+    pub(super) unsettled: Vec<u32>,
     /// For a number.
     pub(super) number: (Reg, Reg),
     /// Of the caller.
@@ -131,6 +133,7 @@ pub fn version(
         outputs: (0..outputs).map(|_| code.reference()).collect(),
         later,
         there: Vec::new(),
+        unsettled: Vec::new(),
         number,
         done,
         writer,

@@ -1,5 +1,7 @@
 //! Branches and loops of a version: the host reads what decides, and goes on from there.
 
+use std::collections::BTreeSet;
+
 use halite_abi::import::hal;
 use halite_vm::{asm::Reg, isa::Op};
 
@@ -16,7 +18,7 @@ const MOST_AHEAD: i64 = 32;
 impl Call<'_> {
     /// Writes a control flow. As deep as branches and loops are nested, which plans limit.
     pub fn control_flow(&mut self, items: &[Item], numbers: &mut Numbers) {
-        for item in items {
+        for (index, item) in items.iter().enumerate() {
             match item {
                 Item::Segment(segment) => {
                     self.writer.new_fence(&mut self.code, self.device, self.signal);
@@ -39,8 +41,20 @@ impl Call<'_> {
                     self.there.extend(both.copied());
                 }
                 Item::Read { first, count, offset } => self.read(*first, *count, *offset),
-                Item::Set { first, values } => self.set(*first, values),
-                Item::Loop { .. } => self.repeat(item, numbers),
+                Item::Set { first, values } => {
+                    // What a loop gives behind its runs has no value that counts before.
+                    let again = items[index..].iter().any(|later| sets_in_runs(later, *first));
+                    let settles = !again && !self.unsettled.contains(first);
+                    self.set(*first, values, settles);
+                }
+                Item::Loop { body, .. } => {
+                    let before = self.unsettled.len();
+                    self.unsettled.extend(set_again(&items[..index], body));
+                    self.repeat(item, numbers);
+                    for symbol in self.unsettled.split_off(before) {
+                        self.settle(symbol);
+                    }
+                }
             }
         }
     }
@@ -154,4 +168,22 @@ impl Call<'_> {
         self.writer.call(&mut self.code, hal::DEVICE_QUEUE_UPDATE, &args, &[]);
         self.advance();
     }
+}
+
+/// Whether a loop's runs set a symbol again.
+fn sets_in_runs(item: &Item, symbol: u32) -> bool {
+    let Item::Loop { body, .. } = item else { return false };
+    body.iter().any(|item| matches!(item, Item::Set { first, .. } if *first == symbol))
+}
+
+/// The symbols that have values before a loop and that each of its runs sets again: what they are behind the last one counts.
+fn set_again(before: &[Item], body: &[Item]) -> Vec<u32> {
+    let sets = |items: &[Item]| -> BTreeSet<u32> {
+        let each = |item: &Item| match item {
+            Item::Set { first, values } => *first..*first + values.len() as u32,
+            _ => 0..0,
+        };
+        items.iter().flat_map(each).collect()
+    };
+    sets(before).intersection(&sets(body)).copied().collect()
 }

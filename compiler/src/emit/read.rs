@@ -29,10 +29,13 @@ impl Call<'_> {
             self.code.op(Op::OrI64, &[value.into(), value.into(), symbol.into()]);
         }
         self.begin(first, count, &symbols);
+        self.promises(first, first + count);
+        self.begin_era(self.version.flow().era_of(first));
     }
 
-    /// Gives symbols values that are computed of others, and begins an era.
-    pub(super) fn set(&mut self, first: u32, values: &[Size]) {
+    /// Gives symbols values that are computed of others, and begins an era. What was promised of symbols that a loop sets again, before it or
+    /// in its runs, is checked behind it.
+    pub(super) fn set(&mut self, first: u32, values: &[Size], settles: bool) {
         self.code.begin_command();
         let symbols = self.code.symbols();
         // All are computed before the first is changed.
@@ -47,7 +50,17 @@ impl Call<'_> {
         for (symbol, value) in symbols[first as usize..].iter().zip(computed) {
             self.code.op(Op::OrI64, &[value.into(), value.into(), (*symbol).into()]);
         }
-        self.begin(first, values.len() as u32, &symbols);
+        let count = values.len() as u32;
+        self.begin(first, count, &symbols);
+        if settles {
+            self.promises(first, first + count);
+        }
+        self.begin_era(self.version.flow().era_of(first));
+    }
+
+    /// Checks what was promised of a symbol whose value counts now.
+    pub(super) fn settle(&mut self, symbol: u32) {
+        self.promises(symbol, symbol + 1);
     }
 
     fn begin(&mut self, first: u32, count: u32, symbols: &[Pair]) {
@@ -57,8 +70,6 @@ impl Call<'_> {
             self.code.begin_command();
             self.bounds(index, symbols[index as usize]);
         }
-        self.promises(first, first + count);
-        self.begin_era(self.version.flow().era_of(first));
     }
 
     /// Ends the call unless a symbol is what it may be.

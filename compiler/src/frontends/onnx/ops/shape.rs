@@ -212,6 +212,12 @@ fn expand(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     for (index, number) in numbers.iter().enumerate() {
         let beside = lead.and_then(|lead| own.get(index.checked_sub(lead)?));
         wanted.push(match (number, beside) {
+            // It is 1, and 0 beside nothing alone: `Shape` of a first row that `Slice` takes, as PyTorch's `index_add` is written.
+            (Number::Known(size), Some(own))
+                if size.is_data() && size.most() <= 1 && (*own * (*size - 1)).agrees(0) =>
+            {
+                1.into()
+            }
             (Number::Known(size), _) => *size,
             // It is 1, or the same.
             (Number::Data(_), Some(size)) if size.least() > 1 => *size,

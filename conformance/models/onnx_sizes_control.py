@@ -20,7 +20,6 @@ def integers(**named):
 def stack():
     """A parser that shifts and reduces: a loop keeps a sequence of vectors, and an `If` in it takes two from its end and puts one there."""
     draw = Drawn()
-    value = lambda: [("rest", "f", [4])]  # noqa: E731, F841
     from onnx import TensorProto, helper
 
     vectors = lambda name: helper.make_tensor_sequence_value_info(name, TensorProto.FLOAT, [4])  # noqa: E731
@@ -124,8 +123,7 @@ def counts():
     """Counts, places and steps that are inputs: repeats, cuts, borders, a diagonal, a table of one, a shape, a range that goes down."""
     nodes = [node("Tile", "x repeats", "tiled"), node("Slice", "x from to axes steps", "cut"), node("Pad", "x border", "framed", mode="reflect"), node("Trilu", "x k", "upper", upper=1),
              node("OneHot", "ids depth ends", "hot"), node("Range", "high low down", "line"), node("ConstantOfShape", "shape", "nothing"), node("Expand", "row shape", "wide"), node("TopK", "x some", "top at", axis=1, largest=0),
-             node("Resize", "image  sizes_none new".replace(" sizes_none", ""), "scaled", mode="linear")]
-    nodes[-1] = __import__("onnx").helper.make_node("Resize", ["image", "", "", "new"], ["scaled"], mode="linear")
+             node("Resize", "image   new", "scaled", mode="linear")]
     inputs = [("x", "f", ["n", "m"]), ("repeats", "i", [2]), ("from", "i", [2]), ("to", "i", [2]), ("steps", "i", [2]), ("border", "i", [4]), ("k", "i", []), ("ids", "i", ["t"]), ("depth", "i", []),
               ("high", "i", []), ("low", "i", []), ("down", "i", []), ("shape", "i", [2]), ("row", "f", ["w"]), ("some", "i", [1]), ("image", "f", [1, 2, "h", "v"]), ("new", "i", [4])]
     results = [("tiled", "f", ["a", "b"]), ("cut", "f", ["c", "d"]), ("framed", "f", ["e", "f"]), ("upper", "f", ["n", "m"]), ("hot", "f", ["t", "g"]), ("line", "i", ["i"]), ("nothing", "f", ["j", "l"]), ("wide", "f", ["j", "o"]),

@@ -15,7 +15,8 @@ fn rows_of_two_loops_are_joined_and_counted() {
     let Some(device) = device() else { return };
     let session = builder(&device).model(MODEL.to_vec()).max_loaded_versions(64).build().unwrap();
     // Of some all rows are above 0, of one none.
-    for (rows, shift) in [(5, 0.0), (9, 0.0), (4, 5.0), (17, 0.0), (6, -9.0), (12, 5.0), (40, 0.0), (9, 1.0)] {
+    for (rows, shift) in [(5, 0.0), (9, 0.0), (4, 5.0), (17, 0.0), (6, -9.0), (12, 5.0), (40, 0.0), (9, 1.0)]
+    {
         let number = |i: usize| ((i * 37 + rows * 5) % 41) as f32 / 8.0 - 2.5 + shift;
         let x: Vec<f32> = (0..2 * rows).map(number).collect();
         let out = session.run(Tensor::from_slice(&x, [rows, 2]).unwrap()).unwrap();

@@ -295,8 +295,7 @@ impl Call<'_> {
         }
     }
 
-    /// Puts the bytes of the transient memory into a register: what the version at hand needs where its sizes are open, or else
-    /// what any version does.
+    /// Puts the bytes of the transient memory into a register: those of the version at hand where its sizes are open, else of any.
     fn transient_bytes(&mut self, bytes: Reg) {
         match self.version.open_transient.first() {
             Some(size) => {

@@ -104,8 +104,8 @@ fn a_part_of_all_suites_on_the_vulkan_device() {
         if part == Part::WHOLE { 200 } else { 100 / part.count() },
     );
     if std::env::var_os("HALITE_TEST_THOROUGH").is_some() {
-        let part = "--shard=1/80".to_owned();
-        holds(&run("vulkan", &[validate, vec![part]].concat()), wanted.as_ref(), 350);
+        let part = "--shard=1/160".to_owned();
+        holds(&run("vulkan", &[validate, vec![part]].concat()), wanted.as_ref(), 175);
     }
 }
 

@@ -380,7 +380,6 @@ fn ranges_of_sizes_in_each_other_are_computed_once() {
     assert!(size.least() >= 1);
 }
 
-
 /// A size that each layer makes of the last one twice, as borders of convolutions do.
 #[test]
 fn what_a_deep_size_can_be_is_not_computed_again_and_again() {

@@ -93,26 +93,26 @@ const ON_EACH_DEVICE: &str = "malformed";
 /// minutes to compile these kernels, SwiftShader fewer than llvmpipe.
 const ON_LAST_DEVICE: [(&str, &[&str]); 1] = [("halite-conformance", &["kernels"])];
 
+/// Test programs that run once, on the first driver: they hold what becomes of texts, steps and sequences. Two thirds of their time on
+/// SwiftShader are its compiler's, and what language models compute there is asked by the tests of the Python package, by Java's and
+/// by `suites`.
+const ON_FIRST_DEVICE: [(&str, &[&str]); 2] =
+    [("halite", &["generate"]), ("halite-c", &["generate", "steps"])];
+
 /// Packages and test programs that run on one driver in the short form, on the first or the last, whichever compiles their kernels
 /// sooner of llvmpipe and SwiftShader. They hold what becomes of models in sessions and of drivers that fail; what is the driver's own in
 /// it are kernels, which `suites` runs.
-const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 3] = [
-    ("halite-c", &["generate", "steps"]),
-    ("halite-conformance", &["hazards"]),
-    ("halite", &["faults", "generate", "host_memory", "programs"]),
-];
+const SHORT_ON_FIRST_DEVICE: [(&str, &[&str]); 2] =
+    [("halite-conformance", &["hazards"]), ("halite", &["faults", "host_memory", "programs"])];
 const SHORT_ON_LAST_DEVICE: [(&str, &[&str]); 2] =
     [("halite-conformance", &["compiler", "onnx", "peers"]), ("halite", &["open"])];
 
 /// Tests to which it is the same which driver there is, and the programs that they are in: left out on all but the first driver that
-/// their program runs on. Those of several sequences ask who takes part in a step, and for which tokens; what steps compute is asked on each driver
-/// by other tests of that program, and by C, C++, Python and Java.
-const SAME_ON_EACH: [(&str, &str); 5] = [
+/// their program runs on.
+const SAME_ON_EACH: [(&str, &str); 3] = [
     ("suites", "a_part_of_all_suites_on_the_cpu_devices"),
     ("compiler", "the_same_program_gives_the_same_bytes"),
     ("peers", "work_on_a_processor_with_the_memory_of_another"),
-    ("generate", "batches::steps_of_several_sequences_are_those_of_each"),
-    ("generate", "batches::sequences_come_and_go_between_steps"),
 ];
 
 /// The driver's own programs that run without Vulkan's loader in the short form: what is different then is how a driver is found.
@@ -239,7 +239,8 @@ fn is_run_on(binary: &Binary, place: usize, drivers: usize, is_thorough: bool) -
     if is_of(&ON_LAST_DEVICE) || !is_thorough && is_of(&SHORT_ON_LAST_DEVICE) {
         return place + 1 == drivers;
     }
-    place == 0 || !(is_any_device_enough(binary) || !is_thorough && is_of(&SHORT_ON_FIRST_DEVICE))
+    let is_for_first = is_of(&ON_FIRST_DEVICE) || !is_thorough && is_of(&SHORT_ON_FIRST_DEVICE);
+    place == 0 || !(is_any_device_enough(binary) || is_for_first)
 }
 
 /// Tests that say nothing new behind the first of so many drivers, as their program ran there.
@@ -262,7 +263,8 @@ fn is_any_device_enough(binary: &Binary) -> bool {
 
 /// The lists above name test programs that are there.
 fn check_names(built: &Built) -> Result<()> {
-    let lists = ON_LAST_DEVICE.iter().chain(&SHORT_ON_LAST_DEVICE).chain(&SHORT_ON_FIRST_DEVICE);
+    let once = ON_LAST_DEVICE.iter().chain(&ON_FIRST_DEVICE);
+    let lists = once.chain(&SHORT_ON_LAST_DEVICE).chain(&SHORT_ON_FIRST_DEVICE);
     let names = lists
         .flat_map(|(_, targets)| *targets)
         .chain(&LONGEST)

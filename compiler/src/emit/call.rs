@@ -116,8 +116,7 @@ pub fn version(
     let _entered = version.graphs[0].enter();
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
-    let bytes = code.pair();
-    let flag = code.word();
+    let (bytes, flag) = (code.pair(), code.word());
     let numbers = numbers::numbers(&mut code, &version.flow().items);
     let number = (code.pair(), code.pair());
     let later = version.flow().reads.iter().map(|_| code.reference()).collect();

@@ -10,6 +10,7 @@ use std::{
 use crate::{
     atom::Atom,
     poly::{AtomId, Poly, Term},
+    promises::Promises,
     range::Range,
     region::{Guard, Region, Rule},
     undo::Undo,
@@ -36,14 +37,6 @@ struct Known {
     is_data: bool,
 }
 
-/// A condition on what data decide, which is looked at once they have.
-#[derive(Clone, Debug)]
-pub(crate) struct Promise {
-    pub(crate) guard: Guard,
-    /// Whether it only keeps sizes from becoming too large to count.
-    pub(crate) is_limit: bool,
-}
-
 /// A condition with a constant from here on is one that keeps sizes from becoming too large.
 const LIMIT: i64 = 1 << 24;
 
@@ -68,7 +61,7 @@ pub(crate) struct Arena {
     /// Of each symbol, whether data decide it.
     is_data: Vec<bool>,
     /// Conditions on what data decide.
-    pub(crate) promises: Vec<Promise>,
+    pub(crate) promises: Promises,
     /// The first symbol of data that had to be a number.
     pub(crate) pinned: Option<String>,
     /// Whether sizes that callers decide are to stay open; and whether one would have been fixed since that was asked for.
@@ -324,10 +317,7 @@ impl Arena {
     /// The same; `is_limit` says that it only keeps sizes from becoming more than a device can do.
     pub(crate) fn promise_all(&mut self, poly: Poly, rule: Rule, is_limit: bool) {
         let is_limit = is_limit || rule == Rule::NotNegative && poly.constant >= LIMIT;
-        let guard = Guard { poly, rule };
-        if !self.promises.iter().any(|known| known.guard == guard) {
-            self.promises.push(Promise { guard, is_limit });
-        }
+        self.promises.add(Guard { poly, rule }, is_limit);
     }
 
     /// Notes a guard, and what follows of it.

@@ -48,7 +48,7 @@ pub fn for_all_data<T>(work: impl FnOnce() -> T) -> (T, bool) {
     let made = work();
     let mut arena = arena.lock();
     let is_general =
-        arena.pinned.is_none() && arena.promises[before..].iter().all(|promise| promise.is_limit);
+        arena.pinned.is_none() && arena.promises.iter().skip(before).all(|promise| promise.is_limit);
     if !is_general {
         arena.promises.truncate(before);
     }

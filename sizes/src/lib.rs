@@ -34,6 +34,7 @@ mod current;
 mod float;
 mod floats;
 mod poly;
+mod promises;
 mod range;
 mod region;
 mod size;

@@ -32,7 +32,7 @@ impl Rule {
 }
 
 /// A condition on symbols.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
     /// What is looked at.
     pub poly: Poly,

@@ -234,7 +234,7 @@ impl Builder {
 
     /// Number of symbols so far.
     pub fn symbols(&self) -> usize {
-        self.trace.as_ref().map_or(0, |trace| trace.symbol_count())
+        self.trace.as_ref().map_or(0, Trace::symbol_count)
     }
 
     /// Whether whoever runs the innermost region waits for the device in it: for numbers that decide sizes or what is done.

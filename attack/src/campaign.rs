@@ -208,10 +208,15 @@ impl Process {
 }
 
 /// Processor time after which a file will not end any more: some times what it may take, and what functions that run may take on all
-/// cores.
+/// cores. What a device on the processor does as a program is loaded is not counted, as the library's own deadline ends it.
 fn most_time(how: &How) -> Duration {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     (how.bounds.time + how.device.as_ref().map_or(Duration::ZERO, |_| worker::RUN * cores)) * 4
+}
+
+/// Processor time of a process without that of threads that are a device.
+fn host_time(process: u32) -> Duration {
+    measure::processor_time(Some(process)).saturating_sub(measure::device_time(Some(process)))
 }
 
 /// Has a process read a file, and starts one where there is none.
@@ -225,7 +230,7 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
     // One that has ended says so below.
     _ = writeln!(running.to, "{file}");
     let (mut idle, most) = (Duration::ZERO, most_time(how));
-    let before = measure::processor_time(Some(running.child.id()));
+    let before = host_time(running.child.id());
     loop {
         match running.answers.recv_timeout(LOOK) {
             Ok(mut answer) => {
@@ -235,7 +240,7 @@ fn ask(process: &mut Option<Process>, file: &str, how: &How) -> Result<Ended> {
                 return Ok(Ok(answer));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                let used = measure::processor_time(Some(running.child.id())).saturating_sub(before);
+                let used = host_time(running.child.id()).saturating_sub(before);
                 idle =
                     if measure::wants_processor(running.child.id()) { Duration::ZERO } else { idle + LOOK };
                 if used > most || idle > IDLE {

@@ -53,11 +53,12 @@ fn ticks(text: &str) -> Duration {
     Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
 }
 
-/// Processor time of those threads of this process that are a device: what a driver for processors runs kernels on.
-pub fn device_time() -> Duration {
+/// Processor time of those threads of a process, or of this one, that are a device: what a driver for processors runs kernels on.
+pub fn device_time(process: Option<u32>) -> Duration {
     /// How SwiftShader and llvmpipe call them.
     const NAMES: [&str; 2] = ["(Thread<", "(llvmpipe-"];
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
+    let place = process.map_or_else(|| "self".to_owned(), |id| id.to_string());
+    let threads = fs::read_dir(format!("/proc/{place}/task")).into_iter().flatten().filter_map(Result::ok);
     let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
     texts.filter(|text| NAMES.iter().any(|name| text.contains(name))).map(|text| ticks(&text)).sum()
 }
@@ -104,17 +105,18 @@ mod tests {
         // A thread gets a tick of processor time soon, however busy the machine is; one that is no device is given a moment.
         let work = |name: &str, most: Duration| {
             let spin = move || {
-                let (begin, before) = (std::time::Instant::now(), device_time());
-                while device_time() == before && begin.elapsed() < most {
+                let (begin, before) = (std::time::Instant::now(), device_time(None));
+                while device_time(None) == before && begin.elapsed() < most {
                     std::hint::black_box(fs::read("/proc/self/stat").ok());
                 }
-                device_time() > before
+                device_time(None) > before
             };
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread.spawn(spin).expect("a thread starts").join().expect("it does not panic")
         };
         let long = Duration::from_secs(60);
         assert!(work("Thread<07>", long) && work("llvmpipe-3", long));
+        assert_eq!(device_time(Some(u32::MAX)), Duration::ZERO, "there is no such process");
         assert!(!work("another", Duration::from_millis(100)));
     }
 

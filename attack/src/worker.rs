@@ -244,7 +244,7 @@ impl DriverTime {
 
 /// Processor time of the process without that of threads that are a device, which count by themselves.
 fn host_time() -> Duration {
-    processor_time(None).saturating_sub(device_time())
+    processor_time(None).saturating_sub(device_time(None))
 }
 
 /// Loads a program as a stranger's, and runs what needs no inputs that are not known, or very large ones. What devices and their drivers
@@ -252,7 +252,7 @@ fn host_time() -> Duration {
 /// them is still under way when nobody waits any more. Deadlines bound these.
 fn run(name: &str, bytes: &Bytes, device: &str, own: &Device) -> Result<()> {
     let source = Source::bytes(bytes.clone()).named(name);
-    let (before, driver) = (device_time(), Arc::new(DriverTime::default()));
+    let (before, driver) = (device_time(None), Arc::new(DriverTime::default()));
     let told = Arc::clone(&driver);
     let builder = Session::builder().untrusted().cache(Cache::off()).device(device).model(source);
     let builder = builder.progress(move |progress| told.stage(Some(progress.stage), host_time));
@@ -260,7 +260,7 @@ fn run(name: &str, bytes: &Bytes, device: &str, own: &Device) -> Result<()> {
         true => builder.generator(GeneratorOptions::new().context(CONTEXT)).map(Program::Text),
         false => builder.build().map(Program::Plain),
     };
-    own.time.set(device_time().saturating_sub(before) + driver.end(host_time));
+    own.time.set(device_time(None).saturating_sub(before) + driver.end(host_time));
     let program = built?;
     let built = processor_time(None);
     let ended = program.call();

@@ -78,8 +78,12 @@ def difference(found, wanted):
         return 0.0
     if wanted.dtype.kind != "f":
         return 0.0 if (found == wanted).all() else float("inf")
-    if not np.array_equal(np.isnan(found), np.isnan(wanted)):
+    finite = np.isfinite(wanted)
+    if not np.array_equal(found[~finite], wanted[~finite], equal_nan=True) or not np.isfinite(found[finite]).all():
         return float("inf")
+    found, wanted = found[finite], wanted[finite]
+    if not wanted.size:
+        return 0.0
     return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-3))
 
 

@@ -87,14 +87,16 @@ impl Arena {
             poly.scaled(-1).and_then(|negated| negated.plus(&Poly::constant(most))),
         ];
         self.guards.extend(ends.into_iter().flatten().map(|poly| Guard { poly, rule: Rule::NotNegative }));
-        self.bound(id, Range { low: least.into(), high: most.into() });
+        // Nothing is computed of it yet.
+        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
         poly
     }
 
     /// A symbol that data decide.
     pub(crate) fn data_symbol(&mut self, name: &str, value: i64, least: i64, most: i64) -> Poly {
         let (poly, id) = self.add_symbol(name, value, true);
-        self.bound(id, Range { low: least.into(), high: most.into() });
+        // Nothing is computed of it yet.
+        self.atoms[id.0 as usize].range = Range { low: least.into(), high: most.into() };
         poly
     }
 
@@ -360,6 +362,7 @@ impl Arena {
 
     /// Takes back what was noted of sizes that callers decide.
     pub(crate) fn take_back(&mut self, notes: Vec<Undo>, guards: usize) {
+        self.epoch += u64::from(!notes.is_empty());
         for note in notes.into_iter().rev() {
             match note {
                 Undo::Bound(terms, Some(range)) => drop(self.bounds.insert(terms, range)),
@@ -368,7 +371,6 @@ impl Arena {
                 Undo::NotZero(poly) => drop(self.not_zero.remove(&poly)),
             }
         }
-        self.epoch += 1;
         self.guards.truncate(guards);
     }
 

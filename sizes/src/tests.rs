@@ -392,3 +392,18 @@ fn what_a_deep_size_can_be_is_not_computed_again_and_again() {
     assert!(size.least() > 0 && size.most() < 1 << 20);
     assert!(size.is_data());
 }
+
+#[test]
+fn ranges_that_were_learned_aside_are_forgotten_with_it() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let size = trace.symbol("n", 8, 1, 1000).max(trace.symbol("m", 3, 1, 1000));
+    assert_eq!((size.least(), size.most()), (1, 1000));
+    let ((), aside) = aside(|| {
+        assert!(size >= 5);
+        assert_eq!(size.least(), 5);
+    });
+    assert_eq!((size.least(), size.most()), (1, 1000));
+    aside.keep();
+    assert_eq!((size.least(), size.most()), (5, 1000));
+}

@@ -94,8 +94,8 @@ const ON_EACH_DEVICE: &str = "malformed";
 const ON_LAST_DEVICE: [(&str, &[&str]); 1] = [("halite-conformance", &["kernels"])];
 
 /// Test programs that run once, on the first driver: they hold what becomes of texts, steps and sequences. Two thirds of their time on
-/// SwiftShader are its compiler's, and what language models compute there is asked by the tests of the Python package, by Java's and
-/// by `suites`.
+/// SwiftShader are its compiler's. What language models compute on other drivers is asked by the tests of the Python package and by
+/// Java's; `suites` runs their kernels there.
 const ON_FIRST_DEVICE: [(&str, &[&str]); 2] =
     [("halite", &["generate"]), ("halite-c", &["generate", "steps"])];
 

@@ -21,6 +21,7 @@ import time
 
 import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter
+from gguf.quants import dequantize
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "conformance" / "models"))
 from llama_cpp import Batch, libraries  # noqa: E402
@@ -39,9 +40,15 @@ SHAPES = {
 # Bytes of a block, its elements, and where 16-bit scales stand in it.
 BLOCKS = {
     Type.Q4_0: (18, 32, [0]),
+    Type.Q5_0: (22, 32, [0]),
     Type.Q8_0: (34, 32, [0]),
+    Type.Q2_K: (84, 256, [80, 82]),
+    Type.Q3_K: (110, 256, [108]),
     Type.Q4_K: (144, 256, [0, 2]),
+    Type.Q5_K: (176, 256, [0, 2]),
     Type.Q6_K: (210, 256, [208]),
+    Type.IQ4_NL: (18, 32, [0]),
+    Type.IQ4_XS: (136, 256, [0]),
 }
 
 
@@ -54,11 +61,14 @@ def weights(kind, rows, columns, random):
     else:
         size, elements, scales = BLOCKS[kind]
         blocks = random.integers(0, 256, (some, columns // elements, size), dtype=np.uint8)
-        spread = {Type.Q4_0: 4.6, Type.Q8_0: 74.0, Type.Q4_K: 300.0, Type.Q6_K: 1400.0}[kind]
-        scale = np.full((some, columns // elements), 1 / np.sqrt(columns) / spread, np.float16).view(np.uint8)
-        for at in scales:
-            blocks[:, :, at : at + 2] = scale.reshape(some, columns // elements, 2)
-        made = blocks.reshape(some, -1)
+
+        def scaled(scale):
+            for at in scales:
+                blocks[:, :, at : at + 2] = np.array([scale], np.float16).view(np.uint8)
+            return blocks.reshape(some, -1)
+
+        spread = np.sqrt(np.mean(dequantize(scaled(1.0)[:16], kind) ** 2))
+        made = scaled(1 / np.sqrt(columns) / spread)
     return np.resize(made, (rows, made.shape[1]))
 
 

@@ -68,9 +68,9 @@ const uint SHARE = (ROUND + SUBGROUPS - 1) / SUBGROUPS;  // Steps of a round tha
 
 // Behind the round's pieces there is one of zeros, for what a lane has no part in.
 shared uvec4 staged[(ROUND + 1) * PIECE];
-// For each step and row: what sums are to be multiplied with, and the sums of the activations of each chunk.
+// For each step and row: what sums are to be multiplied with, and the sums of the activations of each chunk, or of its halves.
 shared float powers[ROUND * ROWS];
-shared float chunk_sums[ROUND * ROWS * STEP];
+shared float chunk_sums[ROUND * ROWS * STEP * PAIR_TERMS];
 // Of each subgroup: sums of its part (of two turns), and of squares; whether it found what is not finite.
 shared float partial[PARTS > 1 ? (TURNS > 1 ? 2 : 1) * SUBGROUPS * 16 * ROWS : 1];
 shared float square_parts[SUBGROUPS * ROWS];
@@ -145,10 +145,10 @@ bool stage_eight(uint step, uint r, vec4 one, vec4 two) {
     const vec4 larger = max(abs(one), abs(two));
     const float most = subgroupMax(max(max(larger.x, larger.y), max(larger.z, larger.w)));
     const uint exponent = max(floatBitsToUint(most) >> 23, 15u);
-    if (PAIR_OFFSETS != 0) {
-        const float sum = subgroupClusteredAdd(four(one + two), 4);
-        if (quarter == 0) chunk_sums[at * STEP + chunk] = sum;
-    }
+#if PAIR_OFFSETS != 0
+    const float sum = subgroupClusteredAdd(four(one + two), 4 / PAIR_OFFSETS);
+    if (quarter % (4 / PAIR_OFFSETS) == 0) chunk_sums[(at * STEP + chunk) * PAIR_OFFSETS + quarter * PAIR_OFFSETS / 4] = sum;
+#endif
     if (lane == 0) powers[at] = uintBitsToFloat((exponent - 14u) << 23);
     const float factor = uintBitsToFloat((268u - exponent) << 23);
     one *= factor * pair_factor(chunk, quarter * 2);
@@ -208,8 +208,15 @@ void right_operands(uint at, uint r, uint p, uint two, out RIGHT first, out RIGH
     second = right_of(eight.zw);
 }
 
-// Adds the products of a step, which is the s-th of the round, by the words at hand.
+// Adds the products of a step, which is the s-th of the round, by the words at hand. `behind`: blocks begin in the middle of a word.
 void add(uint words[2 * PAIR_WORDS], bool behind[2], uint s) {
+    // Not before the reads for the next step are on their way: this waits for those of this one.
+    [[unroll]] for (uint i = 0; i < 2; ++i) {
+        uint own[PAIR_WORDS];
+        [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
+        align_pair(own, behind[i]);
+        [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) words[i * PAIR_WORDS + w] = own[w];
+    }
     const uint row = lane / 4;
     const uint ten = 0x64006400u | (chunks & 0x80000000u);  // There are never so many chunks.
     // The lane's column of the right operand is one of the two that are for its own chunks. Zeros are in other banks.
@@ -241,13 +248,15 @@ void add(uint words[2 * PAIR_WORDS], bool behind[2], uint s) {
             [[unroll]] for (uint i = 0; i < 2; ++i) {
                 uint own[PAIR_WORDS];
                 [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
-                float factors[PAIR_SCALES], offset;
-                pair_scales(own, behind[i], quarter, p, factors, offset);
+                float factors[PAIR_SCALES], offsets[PAIR_TERMS];
+                pair_scales(own, behind[i], quarter, p, factors, offsets);
                 [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                     const float both = products[r][i * 2] + products[r][i * 2 + 1];
                     sums[i * ROWS + r] += factors[scale] * powers[s * ROWS + r] * both;
-                    if (PAIR_OFFSETS != 0)
-                        sums[i * ROWS + r] -= offset * chunk_sums[(s * ROWS + r) * STEP + pair_chunk(quarter, p)];
+#if PAIR_OFFSETS != 0
+                    const uint chunk = (s * ROWS + r) * STEP + pair_chunk(quarter, p);
+                    sums[i * ROWS + r] -= offsets[scale] * chunk_sums[chunk * PAIR_OFFSETS + scale];
+#endif
                 }
             }
         }
@@ -408,6 +417,9 @@ void main() {
     place(0);
     if (part < steps) fetch(part);
     for (uint i = gl_LocalInvocationIndex; i < PIECE; i += gl_WorkGroupSize.x) staged[ROUND * PIECE + i] = uvec4(0);
+#ifdef PAIR_TABLE
+    fill_table();
+#endif
     const bool as_said = lies_as_said();
     [[unroll]] for (uint r = 0; r < ROWS; ++r) squares[r] = 0.0;
     [[unroll]] for (uint i = 0; i < 2 * ROWS; ++i) sums[i] = 0.0;

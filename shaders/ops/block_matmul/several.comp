@@ -65,7 +65,6 @@ shared float partial[SUBGROUPS * 16 * ROWS];
 uint steps, part, tile;
 uint rows[2];             // Bytes at which the lane's rows of weights begin.
 uint words[WORDS], next_words[WORDS];  // What this step has, and what the next one needs, on its way.
-bool behind[2];           // Whether blocks begin in the middle of a word.
 float sums[EIGHTS * 4];
 
 // Which row of weights is row i of a tile.
@@ -84,18 +83,28 @@ void fetch(uint step) {
 
 // Adds the products of a step, by the words at hand.
 void add(uint step) {
+    bool behind[2];  // Whether blocks begin in the middle of a word.
+    [[unroll]] for (uint i = 0; i < 2; ++i)
+        behind[i] = ((rows[i] + step * STEP / BLOCK_CHUNKS * BLOCK_BYTES) & 2u) != 0u;
+    // Not before the reads for the next step are on their way: this waits for those of this one.
+    [[unroll]] for (uint i = 0; i < 2; ++i) {
+        uint own[PAIR_WORDS];
+        [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
+        align_pair(own, behind[i]);
+        [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) words[i * PAIR_WORDS + w] = own[w];
+    }
     const uint ten = 0x64006400u | (chunks & 0x80000000u);  // There are never so many chunks.
     SUM products[EIGHTS];
     [[unroll]] for (uint h = 0; h < EIGHTS; ++h) products[h] = SUM(0.0);
     [[unroll]] for (uint p = 0; p < 2; ++p) {
-        float16_t factors[2 * PAIR_SCALES], offsets[2];
+        float16_t factors[2 * PAIR_SCALES], offsets[2 * PAIR_TERMS];
         [[unroll]] for (uint i = 0; i < 2; ++i) {
             uint own[PAIR_WORDS];
             [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
-            float scale[PAIR_SCALES], offset;
+            float scale[PAIR_SCALES], offset[PAIR_TERMS];
             pair_scales(own, behind[i], quarter, p, scale, offset);
             [[unroll]] for (uint s = 0; s < PAIR_SCALES; ++s) factors[i * PAIR_SCALES + s] = float16_t(scale[s] * UNIT);
-            offsets[i] = float16_t(offset * UNIT);
+            [[unroll]] for (uint s = 0; s < PAIR_TERMS; ++s) offsets[i * PAIR_TERMS + s] = float16_t(offset[s] * UNIT);
         }
         [[unroll]] for (uint two = 0; two < 4; ++two) {
             uvec4 right[EIGHTS];
@@ -112,8 +121,9 @@ void add(uint step) {
                     four_codes(own, behind[i], quarter, p, quad, ten, even, odd);
 #ifndef PAIR_FLOATS
                     const f16vec2 factor = f16vec2(factors[i * PAIR_SCALES + quad * PAIR_SCALES / 8] * lower);
-                    even = even * factor - f16vec2(offsets[i]);
-                    odd = odd * factor - f16vec2(offsets[i]);
+                    const f16vec2 term = f16vec2(offsets[i * PAIR_TERMS + quad * PAIR_TERMS / 8]);
+                    even = even * factor - term;
+                    odd = odd * factor - term;
 #endif
                     weights[i * 4] = even.x;
                     weights[i * 4 + 1] = even.y;
@@ -145,8 +155,6 @@ void by_matrices() {
     if (part < steps) fetch(part);
     for (uint step = part; step < steps; step += PARTS) {
         [[unroll]] for (uint i = 0; i < WORDS; ++i) words[i] = next_words[i];
-        [[unroll]] for (uint i = 0; i < 2; ++i)
-            behind[i] = ((rows[i] + step * STEP / BLOCK_CHUNKS * BLOCK_BYTES) & 2u) != 0u;
         if (step + PARTS < steps) fetch(step + PARTS);
         add(step);
     }
@@ -214,6 +222,10 @@ void main() {
     steps = (chunks + STEP - 1) / STEP;
     part = gl_SubgroupID % PARTS;
     tile = gl_WorkGroupID.x * TEAMS + gl_SubgroupID / PARTS;
+#ifdef PAIR_TABLE
+    fill_table();
+    barrier();
+#endif
     if (lies_as_said()) {
         by_matrices();
     } else {

@@ -6,7 +6,7 @@ mod several;
 use halite_ops::{
     DType, Op, Operation,
     block_matmul::BlockMatMul,
-    blocks::CHUNK,
+    blocks::{BlockFormat, CHUNK},
     matmul::MatMul,
     norm::{Norm, NormKind},
 };
@@ -82,6 +82,18 @@ fn step(
         narrow("a number of elements", tensor.elements())?;
     }
     Ok(Step { module: module(build)?, constants, push, bindings: bindings(op), grid, subgroup_size: 0 })
+}
+
+/// Kernels on matrix units read weights in words of 16 bytes, the last of which a binding must hold whole. Blocks of other formats are
+/// as many words, or are not read beyond their last one.
+fn whole_words(op: &BlockMatMul) -> Result<(), Unfit> {
+    let bytes = op.format.row_bytes(op.k).map_err(Unfit)?.saturating_mul(op.weight_rows());
+    match op.format {
+        BlockFormat::Q2K | BlockFormat::Q3K | BlockFormat::Iq4Xs if !bytes.is_multiple_of(16) => {
+            Err(Unfit(format!("is for weights of whole 16 bytes, not of {bytes}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The rows of activations, which are few.

@@ -3,7 +3,7 @@
 use halite_ops::{block_matmul::BlockMatMul, blocks::BlockFormat, blocks::CHUNK};
 use halite_sizes::Size;
 
-use super::{MOST_GROUPS, finish, step};
+use super::{MOST_GROUPS, finish, step, whole_words};
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed, module, narrow},
@@ -46,6 +46,7 @@ pub(super) fn plan(op: &BlockMatMul, build: &str, params: &Params) -> Result<Pla
     if chunks == 0 || !chunks.is_multiple_of(2) {
         return Err(Unfit(format!("is for sums of whole pairs of chunks, not of {} terms", op.k)));
     }
+    whole_words(op)?;
     let gated = u32::from(op.gate.is_some());
     // Half of a tile is for gates.
     let tiles = op.n.div_ceil((16 / (1 + gated)).into());

@@ -1,4 +1,4 @@
-//! What a session is made from, collected step by step.
+//! Session builders.
 
 use std::ffi::c_char;
 

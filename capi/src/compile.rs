@@ -1,4 +1,4 @@
-//! Models that are compiled ahead of time, and the modules that come of it.
+//! Compiling models ahead of time, and modules.
 
 use std::{
     ffi::c_char,

@@ -1,4 +1,4 @@
-//! The compiler of models to modules: for which targets, for which sizes, with which floats.
+//! Compilers: targets, sizes and precision.
 
 use std::ffi::c_char;
 

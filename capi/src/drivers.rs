@@ -1,4 +1,4 @@
-//! Drivers, and the list of devices that they have.
+//! Drivers, and the list of their devices.
 
 use std::{
     ffi::{CString, c_char},

@@ -1,4 +1,4 @@
-//! Errors as C holds them.
+//! Errors.
 
 use std::{
     ffi::{CString, c_char},

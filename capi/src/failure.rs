@@ -1,4 +1,4 @@
-//! What goes wrong, on its way to the caller; panics among it.
+//! Kinds of errors.
 
 use std::{
     any::Any,

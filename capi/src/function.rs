@@ -1,4 +1,4 @@
-//! Functions of sessions.
+//! Functions of a session.
 
 use std::{ptr, sync::Arc};
 

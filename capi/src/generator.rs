@@ -1,4 +1,4 @@
-//! Language models that write text: tokens and texts, conversations, sequences.
+//! Language models that write text.
 
 use std::ffi::c_char;
 

@@ -1,4 +1,4 @@
-//! The log as C hears it.
+//! Logging.
 
 use std::{
     cell::Cell,

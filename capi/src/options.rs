@@ -1,4 +1,4 @@
-//! What bounds a piece of work and tells how far it is, as C states it.
+//! Time limits, cancellation and progress.
 
 use std::{
     ffi::{c_char, c_void},

@@ -1,4 +1,4 @@
-//! Calls that were started and go on.
+//! Calls that run in the background.
 
 use halite::Pending;
 

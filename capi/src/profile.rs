@@ -1,4 +1,4 @@
-//! Where the time of a call went, as JSON and as a trace.
+//! Profiles: where the time of a call went.
 
 use halite::{CommandProfile, DeviceTimes, Profile};
 use serde_json::{Value, json};

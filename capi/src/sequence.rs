@@ -1,4 +1,4 @@
-//! Sequences of tokens, and what a model writes behind them.
+//! Sequences: conversations and texts of a language model.
 
 use std::{
     ffi::{c_char, c_void},

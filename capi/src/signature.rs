@@ -1,4 +1,4 @@
-//! What a function takes and gives, for C.
+//! Signatures: the inputs and outputs of a function.
 
 use std::{
     ffi::{CString, c_char},

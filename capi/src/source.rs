@@ -1,4 +1,4 @@
-//! Where models and modules come from: files, memory, readers of the caller's.
+//! Sources: where models and modules come from.
 
 use std::{
     ffi::{c_char, c_void},

@@ -1,4 +1,4 @@
-//! State: tensors that live on the device between calls.
+//! State: tensors that stay on the device between calls.
 
 use std::{
     ffi::{CString, c_char, c_void},

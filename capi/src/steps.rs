@@ -1,4 +1,4 @@
-//! Steps of several sequences together, and the samplers that choose their tokens.
+//! Shared steps of several sequences, and samplers.
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! Tensors: on the host, borrowed from the caller, or on a device.
+//! Tensors.
 
 use std::{ffi::c_void, ptr};
 

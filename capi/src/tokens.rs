@@ -1,4 +1,4 @@
-//! Tokens, and the pieces of text that they become while a model writes.
+//! Tokens and pieces of text.
 
 use std::ffi::{c_char, c_void};
 

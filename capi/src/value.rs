@@ -1,4 +1,4 @@
-//! Values that are no tensors: numbers and lists, which some functions take and give.
+//! Values that are not tensors: numbers and lists.
 
 use halite::Value;
 

@@ -1,4 +1,4 @@
-//! What goes into a call and what comes out of it.
+//! Inputs and results of a call.
 
 use std::{
     ffi::{CString, c_char},

@@ -1,4 +1,4 @@
-//! Devices on the program's own Vulkan instance, device and queues.
+//! Devices on the program's own Vulkan instance.
 
 use std::{
     ffi::{CString, c_char, c_void},

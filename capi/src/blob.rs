@@ -1,4 +1,4 @@
-//! Bytes that the library gives: saved state, modules, JSON.
+//! Blobs: bytes that the library makes (saved state, modules, JSON).
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! What a session is made from, collected step by step.
+//! Session builders.
 
 use std::ffi::c_char;
 
@@ -17,8 +17,8 @@ use crate::{
     tensor::halite_tensor,
 };
 
-/// Collects what a session is made from; only the model is needed. Nothing is read or opened before
-/// `halite_session_builder_build`, which also tells of the first of these functions that was given something wrong.
+/// Collects the settings of a session. Only the model is required. Nothing is read or opened before
+/// `halite_session_builder_build`, which also reports the first wrong argument of these functions.
 pub struct halite_session_builder(Mutex<Collected>);
 
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub type halite_precision = u32;
 
 /// Those of the model.
 pub const HALITE_PRECISION_MODEL: halite_precision = 0;
-/// 16 bits where kernels take them; inputs and outputs keep their types.
+/// 16 bits where kernels support them. Inputs and outputs keep their types.
 pub const HALITE_PRECISION_F16: halite_precision = 1;
 
 /// A precision by its number.
@@ -101,8 +101,8 @@ pub extern "C" fn halite_session_builder_create() -> *mut halite_session_builder
     Box::into_raw(Box::new(halite_session_builder(Mutex::new(Collected::default()))))
 }
 
-/// The model or module that the session runs, from a file. Its content decides what it is: ONNX, an ExecuTorch program (`.pte`),
-/// a module (`.vmfb`), ….
+/// The model or module that the session runs, from a file. The library finds the format by its content: ONNX, an ExecuTorch
+/// program (`.pte`), a module (`.vmfb`), ….
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_model_path(
     builder: *mut halite_session_builder,
@@ -204,8 +204,8 @@ pub unsafe extern "C" fn halite_session_builder_load_mode(
     }
 }
 
-/// Keeps compiled models and pipelines for the next process in a folder: a new or an empty one, or one that was a cache before.
-/// `limit` is the most bytes that are kept; 0 is 4 GiB. Without this they are kept among this user's caches.
+/// Keeps compiled models and pipelines for the next process in this folder. It must be new, empty, or an earlier cache.
+/// `limit` is the largest size in bytes; 0 is 4 GiB. The default is a folder among this user's caches.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_cache(
     builder: *mut halite_session_builder,
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn halite_session_builder_shape(
     }
 }
 
-/// Elements of an input that decide sizes. The model takes no others.
+/// Values of an input that decides sizes. The model accepts no other values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_value(
     builder: *mut halite_session_builder,
@@ -358,10 +358,10 @@ pub unsafe extern "C" fn halite_session_builder_device_memory(
     unsafe { change("halite_session_builder_device_memory", builder, |own| Ok(own.device_memory(bytes))) }
 }
 
-/// The model or module comes from a stranger: the session confines what it can do, and bounds what it can use. No machine code, no
-/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host memory, 4 GiB
-/// on the device. Other functions of the builder, and the options of a call, say otherwise for themselves. A device that is open has to
-/// have been opened with `untrusted=on`.
+/// For a model or module that you do not trust. The session limits what it can do and use: no machine code, no
+/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host
+/// memory, 4 GiB on the device. Other functions of the builder, and the options of a call, override these limits. A device that
+/// is open has to have been opened with `untrusted=on`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_untrusted(builder: *mut halite_session_builder) {
     // SAFETY: the contract of the interface.
@@ -384,7 +384,7 @@ pub unsafe extern "C" fn halite_session_builder_state(
     }
 }
 
-/// Takes nothing for state that is not named with `halite_session_builder_state`.
+/// Only inputs that `halite_session_builder_state` names are state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_without_state(builder: *mut halite_session_builder) {
     // SAFETY: the contract of the interface.
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn halite_session_builder_without_state(builder: *mut hali
 }
 
 /// Reads the model or modules, opens devices, compiles what has no open sizes, loads weights, and begins to build pipelines. The
-/// options bound and watch the building itself. The builder is empty afterwards, and still has to be freed.
+/// options limit and report the building itself. The builder is empty afterwards, and you still have to free it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_build(
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn halite_session_builder_build(
     })
 }
 
-/// Frees a builder, and what it has collected.
+/// Frees a builder and its settings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_free(builder: *mut halite_session_builder) {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! Models that are compiled ahead of time, and the modules that come of it.
+//! Compiling models ahead of time, and modules.
 
 use std::{
     ffi::c_char,
@@ -19,7 +19,7 @@ use crate::{
     source::{self, halite_source},
 };
 
-/// A model that was read, to be compiled for devices that are elsewhere. A session reads and compiles its model by itself.
+/// A model that was read, to be compiled ahead of time for other devices. A session reads and compiles its model by itself.
 pub struct halite_model {
     pub(crate) model: Model,
     signatures: Vec<halite_signature>,
@@ -28,7 +28,7 @@ pub struct halite_model {
 /// A module that was made from a model.
 pub struct halite_compiled(pub(crate) Compiled);
 
-/// Reads a model; its format is told by its content.
+/// Reads a model. The library finds the format by its content.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_model_open(
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn halite_model_function_count(model: *const halite_model)
     quiet("halite_model_function_count", 0, || unsafe { Ok(raw::handle(model, "model")?.signatures.len()) })
 }
 
-/// What a function takes and gives, by its place; NULL behind the last. Belongs to the model.
+/// The signature of a function, by its index; NULL after the last. It belongs to the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_model_signature(
     model: *const halite_model,
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn halite_compiled_write(
 }
 
 /// Writes the weights that the module asks for under the scope of `halite_compiler_external_parameters`, as an archive (`.irpa`).
-/// Fails where the weights are in the module.
+/// Fails if the weights are in the module.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiled_write_parameters(
@@ -123,7 +123,8 @@ pub unsafe extern "C" fn halite_compiled_write_parameters(
     })
 }
 
-/// What was decided and what it costs, as JSON: targets, kernels and why they, memory, work, sizes. Fields are only ever added.
+/// What the compiler decided and what it costs, as JSON: targets, kernels and the reasons for them, memory, work, sizes. Later
+/// versions only add fields.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiled_explain_json(

@@ -1,4 +1,4 @@
-//! The compiler of models to modules: for which targets, for which sizes, with which floats.
+//! Compilers: targets, sizes and precision.
 
 use std::ffi::c_char;
 
@@ -19,8 +19,8 @@ use crate::{
     tensor::halite_tensor,
 };
 
-/// Compiles models to modules. Without a target a module runs on every Vulkan 1.1 device. `halite_compiler_compile` tells of the
-/// first of these functions that was given something wrong; it may be called many times.
+/// Compiles models to modules. Without a target a module runs on every Vulkan 1.1 device. `halite_compiler_compile` reports the
+/// first wrong argument of these functions. You may call it many times.
 pub struct halite_compiler(Mutex<Chosen>);
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn halite_compiler_target(compiler: *mut halite_compiler, 
     }
 }
 
-/// Adds a device at hand as a target.
+/// Adds a device of this machine as a target.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiler_target_device(
     compiler: *mut halite_compiler,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn halite_compiler_target_device(
     }
 }
 
-/// Whether kernels for every Vulkan 1.1 device are in the module, too; they are, unless this says otherwise.
+/// Whether the module also has kernels for every Vulkan 1.1 device. The default is yes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiler_baseline(compiler: *mut halite_compiler, is_included: bool) {
     // SAFETY: the contract of the interface.
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn halite_compiler_shape(
     }
 }
 
-/// Elements of an input that decide sizes. The function takes no others.
+/// Values of an input that decides sizes. The function accepts no other values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiler_value(
     compiler: *mut halite_compiler,
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn halite_compiler_seed(compiler: *mut halite_compiler, se
     unsafe { change("halite_compiler_seed", compiler, |own, sizes| Ok((own, sizes.seed(seed)))) }
 }
 
-/// Adds a function that is compiled; without any, all are.
+/// Adds a function to compile. Without this, all functions are compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiler_function(compiler: *mut halite_compiler, name: *const c_char) {
     // SAFETY: the contract of the interface.
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn halite_compiler_function(compiler: *mut halite_compiler
     }
 }
 
-/// Name of the module; without, that of the model's file.
+/// The name of the module. The default is the name of the model's file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_compiler_module_name(compiler: *mut halite_compiler, name: *const c_char) {
     // SAFETY: the contract of the interface.

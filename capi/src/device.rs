@@ -89,7 +89,7 @@ pub unsafe extern "C" fn halite_device_get_info(
     })
 }
 
-/// What a device holds and moved.
+/// How much memory a device holds, and how much it has moved.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_device_get_stats(
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn halite_device_get_stats(
     })
 }
 
-/// Gives memory that nobody uses back to the system.
+/// Returns unused memory to the system.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_device_trim(device: *const halite_device) {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! Drivers, and the list of devices that they have.
+//! Drivers, and the list of their devices.
 
 use std::{
     ffi::{CString, c_char},
@@ -14,8 +14,8 @@ use crate::{
     raw::{self, Grows, Out},
 };
 
-/// The drivers that devices are looked for with: those in the library, and plug-ins if it was asked for them. Wherever one is
-/// taken, NULL stands for the drivers in the library.
+/// The drivers that find devices: those in the library, and plug-ins if you ask for them. Wherever a function takes
+/// drivers, NULL stands for those in the library.
 pub struct halite_drivers(Mutex<Drivers>);
 
 /// What kind of hardware a device is: one of `HALITE_DEVICE_…`.
@@ -32,7 +32,7 @@ pub const HALITE_DEVICE_VIRTUAL_GPU: halite_device_kind = 3;
 /// The host's processor, also behind a GPU's interface.
 pub const HALITE_DEVICE_CPU: halite_device_kind = 4;
 
-/// A fact for people.
+/// A property in words.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_property {
@@ -50,7 +50,7 @@ pub struct halite_device_info {
     pub struct_size: usize,
     /// The URI that opens exactly this device.
     pub uri: *const c_char,
-    /// Its name for people.
+    /// Its display name.
     pub name: *const c_char,
     /// Name of its driver.
     pub driver: *const c_char,
@@ -58,7 +58,7 @@ pub struct halite_device_info {
     pub target: *const c_char,
     /// Why it cannot be used; NULL when it can.
     pub unusable: *const c_char,
-    /// Facts for people.
+    /// Properties in words.
     pub properties: *const halite_property,
     /// Number of them.
     pub property_count: usize,
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn halite_device_list_get(
     })
 }
 
-/// A driver that has no devices, and why: number `index`. Returns whether there is one.
+/// Driver number `index` of those that have no devices, and the reason. Returns false after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_device_list_unavailable(
     list: *const halite_device_list,

@@ -14,7 +14,7 @@ use crate::{
     tokens::{self, halite_tokens},
 };
 
-/// A language model that makes vectors of texts, from a GGUF file. Texts that mean the like have vectors that point in like
+/// A language model that makes vectors of texts, from a GGUF file. Texts with similar meanings have vectors that point in similar
 /// directions. Any thread may use it.
 pub struct halite_embedder(Embedder);
 
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn halite_embedder_longest(embedder: *const halite_embedde
     quiet("halite_embedder_longest", 0, || unsafe { Ok(raw::handle(embedder, "embedder")?.0.longest()) })
 }
 
-/// The tokens of a text, with those that the model is used to at its beginning and end.
+/// The tokens of a text, with the tokens that the model expects at its beginning and end.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_embedder_tokenize(
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn halite_embedder_tokenize(
     })
 }
 
-/// The vector of a text's tokens, a tensor of floats on the host; of length 1 if `normalize` says so.
+/// The vector of a text's tokens, a tensor of floats on the host. `normalize` scales it to length 1.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_embedder_embed(

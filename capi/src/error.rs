@@ -1,4 +1,4 @@
-//! Errors as C holds them.
+//! Errors.
 
 use std::{
     ffi::{CString, c_char},
@@ -10,7 +10,7 @@ use crate::{
     raw,
 };
 
-/// A failure: what went wrong, where, and what to do about it. It belongs to whoever gets it; never changes.
+/// A failure: what went wrong, where, and what to do about it. It belongs to whoever receives it, and never changes.
 pub struct halite_error {
     kind: halite_error_kind,
     code: CString,
@@ -39,7 +39,7 @@ pub(crate) fn call(name: &str, body: impl FnOnce() -> Result<()>) -> *mut halite
     }
 }
 
-/// What kind of failure it is. Programs decide by it; texts are for people. 0 for NULL.
+/// The kind of failure. Programs should decide by it; texts are for people. 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_error_get_kind(error: *const halite_error) -> halite_error_kind {
     // SAFETY: the contract of the interface.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn halite_error_code_name(error: *const halite_error) -> *
     quiet("halite_error_code_name", ptr::null(), || unsafe { Ok(raw::handle(error, "error")?.code.as_ptr()) })
 }
 
-/// What went wrong, without what was being done.
+/// What went wrong, without the context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_error_message(error: *const halite_error) -> *const c_char {
     // SAFETY: the contract of the interface.
@@ -62,14 +62,14 @@ pub unsafe extern "C" fn halite_error_message(error: *const halite_error) -> *co
     })
 }
 
-/// All of it as one text: code, message, what was being done.
+/// The whole error as one text: code, message, context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_error_text(error: *const halite_error) -> *const c_char {
     // SAFETY: the contract of the interface.
     quiet("halite_error_text", ptr::null(), || unsafe { Ok(raw::handle(error, "error")?.text.as_ptr()) })
 }
 
-/// What was being done, from the innermost step outwards: line `index`, or NULL behind the last.
+/// What the library was doing, from the innermost step outwards: line `index`, or NULL after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_error_context(error: *const halite_error, index: usize) -> *const c_char {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! What goes wrong, on its way to the caller; panics among it.
+//! Kinds of errors.
 
 use std::{
     any::Any,
@@ -18,15 +18,15 @@ pub const HALITE_ERROR_INVALID_INPUT: halite_error_kind = 2;
 pub const HALITE_ERROR_INVALID_MODEL: halite_error_kind = 3;
 /// The model is right, and something in it is not supported, here or on this device.
 pub const HALITE_ERROR_UNSUPPORTED: halite_error_kind = 4;
-/// No device can be used; the text says what was looked at.
+/// No device can be used. The text lists the devices that the library tried.
 pub const HALITE_ERROR_NO_DEVICE: halite_error_kind = 5;
-/// Memory of the host or of the device did not suffice, or a limit that was set.
+/// The host or the device ran out of memory, or a limit was reached.
 pub const HALITE_ERROR_OUT_OF_MEMORY: halite_error_kind = 6;
-/// The time was over; the text says in which stage.
+/// The time limit passed. The text says in which stage.
 pub const HALITE_ERROR_DEADLINE_EXCEEDED: halite_error_kind = 7;
 /// A cancel token was set; the text says in which stage.
 pub const HALITE_ERROR_CANCELLED: halite_error_kind = 8;
-/// The device stopped working. It and its sessions are of no use any more; open it again.
+/// The device stopped working. Its sessions cannot be used any more; open the device again.
 pub const HALITE_ERROR_DEVICE_LOST: halite_error_kind = 9;
 /// The system refused an access.
 pub const HALITE_ERROR_PERMISSION_DENIED: halite_error_kind = 10;

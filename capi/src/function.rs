@@ -1,4 +1,4 @@
-//! Functions of sessions.
+//! Functions of a session.
 
 use std::{ptr, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     values::{self, halite_input, halite_outputs},
 };
 
-/// A function of a session, for models and modules that have several, and for what a call can be asked beside its results. Keeps
+/// A function of a session, for models and modules that have several, and for profiles, prewarming and state. Keeps
 /// the session alive.
 pub struct halite_function {
     function: Function,
@@ -31,7 +31,7 @@ impl halite_function {
     }
 }
 
-/// What it takes and gives. Belongs to the function.
+/// Its signature. It belongs to the function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_function_signature(
     function: *const halite_function,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn halite_function_prewarm(
     })
 }
 
-/// Runs it once and tells where the time went. `outputs` may be NULL. The first call of a function also waits for its pipelines:
+/// Runs it once and measures where the time goes. `outputs` may be NULL. The first call of a function also waits for its pipelines:
 /// profile it after a call, or after `halite_function_prewarm`.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn halite_function_profile(
 }
 
 /// A new state: tensors that live on the device between the calls of a sequence, such as the caches of a decoder. They begin as
-/// zeros. Each state is a sequence of its own; all share the weights of the session. Fails where the function has no state.
+/// zeros. Each state is a sequence of its own; all share the weights of the session. Fails if the function has no state.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_function_state(

@@ -1,4 +1,4 @@
-//! Language models that write text: tokens and texts, conversations, sequences.
+//! Language models that write text.
 
 use std::ffi::c_char;
 
@@ -30,36 +30,36 @@ pub const HALITE_CACHE_Q8_0: halite_cache_type = 1;
 /// Blocks of 32 elements: 4 bits for each, and a scale.
 pub const HALITE_CACHE_Q4_0: halite_cache_type = 2;
 
-/// Where a sequence that writes chooses its tokens: one of `HALITE_CHOOSE_ON_…`.
+/// Where the next token of a sequence is chosen: one of `HALITE_CHOOSE_ON_…`.
 pub type halite_choose_on = u32;
 
 /// On the device, if it is a GPU; otherwise on the host.
 pub const HALITE_CHOOSE_ON_AUTO: halite_choose_on = 0;
 /// On the host.
 pub const HALITE_CHOOSE_ON_HOST: halite_choose_on = 1;
-/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty. The host
-/// does the rest.
+/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty.
+/// The host does the rest.
 pub const HALITE_CHOOSE_ON_DEVICE: halite_choose_on = 2;
 
-/// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
+/// The settings of a generator. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_generator_options {
     /// `sizeof(halite_generator_options)`.
     pub struct_size: usize,
-    /// How many tokens a sequence has room for, prompt and answer; 0 is 4096, or what the model was trained for, if that is less.
+    /// How many tokens a sequence has room for, prompt and answer. 0 is 4096, or the model's training length if that is less.
     pub context: usize,
     /// How caches hold keys.
     pub keys: halite_cache_type,
     /// How caches hold values.
     pub values: halite_cache_type,
-    /// Whether `halite_sequence_score` is wanted.
+    /// Whether you will call `halite_sequence_score`.
     pub scoring: bool,
-    /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
+    /// The tokenizer's file, for models without a tokenizer. NULL looks for one beside the model.
     pub tokenizer: *const c_char,
     /// Where tokens are chosen by `halite_sequence_generate` and `halite_generator_step`.
     pub choose_on: halite_choose_on,
-    /// How many sequences `halite_generator_step` takes a step of together at most; 0 is 1, which is each alone.
+    /// The largest number of sequences that take a step together in `halite_generator_step`. 0 is 1: each sequence alone.
     pub batch: usize,
 }
 
@@ -73,7 +73,7 @@ unsafe impl Grows for halite_generator_options {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_message {
-    /// Who says it: `system`, `user`, `assistant`.
+    /// The speaker: `system`, `user`, `assistant`.
     pub role: *const c_char,
     /// What is said.
     pub content: *const c_char,
@@ -108,7 +108,8 @@ fn place(number: halite_choose_on) -> Result<ChooseOn> {
     }
 }
 
-/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes;
+/// otherwise as `halite_session_builder_build`.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_generator(
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn halite_generator_context(generator: *const halite_gener
     quiet("halite_generator_context", 0, || unsafe { Ok(raw::handle(generator, "generator")?.0.context()) })
 }
 
-/// How many tokens the model knows.
+/// The number of tokens in the model's vocabulary.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_vocabulary_size(generator: *const halite_generator) -> usize {
     // SAFETY: the contract of the interface.
@@ -168,7 +169,7 @@ pub unsafe extern "C" fn halite_generator_vocabulary_size(generator: *const hali
     })
 }
 
-/// Whether a token ends what the model says.
+/// Whether a token ends an answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_is_end(generator: *const halite_generator, token: u32) -> bool {
     // SAFETY: the contract of the interface.
@@ -177,7 +178,7 @@ pub unsafe extern "C" fn halite_generator_is_end(generator: *const halite_genera
     })
 }
 
-/// The tokens of a text, with that of the beginning if the model is used to it. Names of control tokens in the text, such as
+/// The tokens of a text, with a token for its beginning if the model expects one. Names of control tokens in the text, such as
 /// `<|im_end|>`, are plain text, unless `with_control` makes tokens of them: for what `halite_generator_chat` made.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn halite_generator_tokenize(
     })
 }
 
-/// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
+/// The text of tokens. Control tokens have no text. Bytes that are not UTF-8 are replaced.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_text(
@@ -214,7 +215,7 @@ pub unsafe extern "C" fn halite_generator_text(
     })
 }
 
-/// The prompt of a conversation as text, by the model's chat template, up to where the model is to answer.
+/// The prompt of a conversation as text, by the model's chat template, up to the place where the model answers.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_chat(

@@ -2,27 +2,29 @@
 //! `include/halite/halite.hpp` wraps it for C++17. `cargo xtask c` builds and installs the libraries.
 //!
 //! # Contract
-//! * **Handles.** What a function gives through an `out` parameter is yours: end it with the `_free` function of its type, once.
-//!   Freeing NULL does nothing. Handles may be freed in any order: what depends on another object keeps that alive. On failure an
-//!   `out` parameter is set to NULL.
-//! * **Borrowed pointers.** A text, array or handle that a function returns, or writes into a structure, belongs to the handle it
-//!   was asked of, and lives as long as that one. What you pass is borrowed for the call, unless a `release` function comes with
-//!   it.
-//! * **Errors.** A function that can fail returns NULL, or an error that is yours: ask it (`halite_error_get_kind`,
-//!   `halite_error_message`), then `halite_error_free` it. Functions without an error take NULL handles and answer 0 or NULL.
-//! * **Sizes.** Structures with a `struct_size` begin with their size in bytes; take their `_INIT` to begin with. Fields are only
-//!   ever appended. A library takes structures of older and newer headers; it refuses what it does not know only where that is
-//!   not zero. Structures without that field are frozen.
-//! * **Texts** are UTF-8 and end with a zero byte. Paths are bytes as the system has them, on Windows UTF-8.
-//! * **Threads.** Any function may be called on any thread. Handles may be used by several threads at the same time, except to
-//!   free them; a builder, compiler or state that is busy lets other threads wait. A handle must not be freed while it is used.
-//! * **Callbacks.** Progress is told one call at a time, on any thread, and never after the function has returned that was given
-//!   the callback. A `release` function is called once, on any thread, also when the call fails that brought it. Callbacks
-//!   return; they do not jump out or throw.
-//! * **Panics.** None crosses: one is a fault of Halite, and comes as an error of the kind `HALITE_ERROR_OTHER`.
-//! * **Processes.** The library has threads and open devices: a child of `fork` must not use it before `exec`. It is not
-//!   unloaded.
-//! * **Enumerations** are `uint32_t`. Numbers that are not known are refused, never guessed.
+//! * **Handles.** A handle that a function gives through an `out` parameter is yours. Free it once, with the `_free`
+//!   function of its type. Freeing NULL does nothing. You may free handles in any order: an object keeps alive what it
+//!   depends on. On failure an `out` parameter is set to NULL.
+//! * **Borrowed pointers.** A text, array or handle that a function returns, or writes into a structure, belongs to the
+//!   handle that you asked. It lives as long as that handle. The library borrows what you pass for the duration of the
+//!   call, unless a `release` function comes with it.
+//! * **Errors.** A function that can fail returns NULL on success, and otherwise an error that is yours. Read it
+//!   (`halite_error_get_kind`, `halite_error_message`), then free it (`halite_error_free`). Functions that return no error
+//!   accept NULL handles, and return 0 or NULL for them.
+//! * **Sizes.** A structure with a `struct_size` begins with its size in bytes; initialize it with its `_INIT` macro. New
+//!   fields are only appended. So a library accepts structures of older and newer headers. It refuses a field that it does
+//!   not know only if the field is not zero. Structures without `struct_size` never change.
+//! * **Texts** are UTF-8 and end with a zero byte. Paths are the system's bytes, on Windows UTF-8.
+//! * **Threads.** You may call any function on any thread. Several threads may use a handle at the same time, but nobody
+//!   may free it while it is in use. A builder, compiler or state that is busy makes other threads wait.
+//! * **Callbacks.** The library reports progress one call at a time, on any thread, and never after the function that was
+//!   given the callback has returned. It calls a `release` function once, on any thread, also when the call that brought it
+//!   fails. Callbacks must return; they must not jump out or throw.
+//! * **Panics.** No panic crosses the interface. A panic is a fault of Halite, and arrives as an error of the kind
+//!   `HALITE_ERROR_OTHER`.
+//! * **Processes.** The library has threads and open devices. A child of `fork` must not use it before `exec`. The library
+//!   cannot be unloaded.
+//! * **Enumerations** are `uint32_t`. The library refuses numbers that it does not know.
 //!
 //! # Owns
 //! Handles, the checks of what C can pass wrongly, texts for C. Does not own anything that runs models: that is the crate

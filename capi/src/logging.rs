@@ -1,4 +1,4 @@
-//! The log as C hears it.
+//! Logging.
 
 use std::{
     cell::Cell,
@@ -14,8 +14,8 @@ use crate::{
     raw,
 };
 
-/// Hears a line of the log: its level (1 error, 2 warning, 3 information, 4 debug, 5 trace), where it comes from, and the text.
-/// Called on any thread, by several at the same time. Calls of the library from inside of it are not logged.
+/// Receives a line of the log: its level (1 error, 2 warning, 3 information, 4 debug, 5 trace), its origin, and the text.
+/// The library calls it on any thread, on several at the same time. What the library does inside such a call is not logged.
 pub type halite_log_fn = Option<
     unsafe extern "C" fn(context: *mut c_void, level: u32, target: *const c_char, message: *const c_char),
 >;
@@ -69,10 +69,10 @@ impl Log for Forward {
     fn flush(&self) {}
 }
 
-/// Has a function hear the log, up to a level; NULL ends that. The one that was set before is not called any more when this
-/// returns. Without a listener nothing is written anywhere.
+/// Sets the function that receives the log, up to a level; NULL ends that. The earlier function is not called any more when this
+/// returns. Without such a function nothing is written anywhere.
 ///
-/// Fails inside of a listener, and in a program that has a logger of Rust's crate `log` of its own.
+/// Fails inside such a function, and in a program that has its own logger for Rust's crate `log`.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_log_set(

@@ -1,4 +1,4 @@
-//! What bounds a piece of work and tells how far it is, as C states it.
+//! Time limits, cancellation and progress.
 
 use std::{
     ffi::{c_char, c_void},
@@ -47,7 +47,7 @@ pub struct halite_progress {
     pub struct_size: usize,
     /// What is being done.
     pub stage: halite_stage,
-    /// The same for people: `choosing kernels for hopper-h200-linux`. Lives until the callback returns.
+    /// The same as text: `choosing kernels for hopper-h200-linux`. Valid until the callback returns.
     pub detail: *const c_char,
     /// Steps of the stage that are done: nodes, pipelines, bytes.
     pub done: u64,
@@ -55,13 +55,13 @@ pub struct halite_progress {
     pub total: u64,
 }
 
-/// Is told how far a piece of work is: one call at a time, on any thread, never after the function has returned that was given
-/// it. It should return soon, and must not use the session that it is told of: that would wait for itself.
+/// Receives the progress of a piece of work: one call at a time, on any thread, never after the function has returned that was
+/// given it. It should return soon, and must not use the session that reports the progress: that would wait for itself.
 pub type halite_progress_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, progress: *const halite_progress)>;
 
-/// Bounds one piece of work (a call, building a session, a compilation), lets it be stopped, and watches it. Begin with
-/// `HALITE_RUN_OPTIONS_INIT`. Work that a bound ends fails with `HALITE_ERROR_DEADLINE_EXCEEDED` or `HALITE_ERROR_CANCELLED`.
+/// Limits one piece of work (a call, building a session, a compilation), and lets you stop and watch it. Begin with
+/// `HALITE_RUN_OPTIONS_INIT`. Stopped work fails with `HALITE_ERROR_DEADLINE_EXCEEDED` or `HALITE_ERROR_CANCELLED`.
 /// What a device has begun runs to its end, without anybody waiting.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ pub struct halite_run_options {
     pub timeout_ns: u64,
     /// Stops when this is set; may be NULL.
     pub cancel: *const halite_cancel_token,
-    /// Is told how far the work is; may be NULL.
+    /// Receives the progress; may be NULL.
     pub progress: halite_progress_fn,
     /// Handed to `progress`.
     pub progress_context: *mut c_void,
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn halite_cancel_token_is_cancelled(token: *const halite_c
     })
 }
 
-/// Frees a token. Work that has it goes on, and can be stopped no more.
+/// Frees a token. Work that has it continues, and cannot be stopped any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_cancel_token_free(token: *mut halite_cancel_token) {
     // SAFETY: the contract of the interface.

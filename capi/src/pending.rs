@@ -1,4 +1,4 @@
-//! Calls that were started and go on.
+//! Calls that run in the background.
 
 use halite::Pending;
 
@@ -10,7 +10,7 @@ use crate::{
     values::halite_outputs,
 };
 
-/// A call whose work may still be going on.
+/// A call whose work may still be in progress.
 pub struct halite_pending(Pending);
 
 impl halite_pending {
@@ -19,14 +19,14 @@ impl halite_pending {
     }
 }
 
-/// Whether the results are there, or the call has failed: then waiting does not block.
+/// Whether the call has finished, with results or a failure. Then waiting does not block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_pending_is_done(pending: *const halite_pending) -> bool {
     // SAFETY: the contract of the interface.
     quiet("halite_pending_is_done", false, || unsafe { Ok(raw::handle(pending, "pending")?.0.is_done()) })
 }
 
-/// Waits for the results. A wait that the options end leaves the call as it is: wait again, or free it. Every wait gives the same
+/// Waits for the results. If the options end a wait, the call continues: wait again, or free it. Every wait gives the same
 /// results.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn halite_pending_wait(
     })
 }
 
-/// Gives up the results of a call; its work runs to its end.
+/// Frees a call. Its work runs to its end, and its results are lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_pending_free(pending: *mut halite_pending) {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! Where the time of a call went, as JSON and as a trace.
+//! Profiles: where the time of a call went.
 
 use halite::{CommandProfile, DeviceTimes, Profile};
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ impl halite_profile {
 }
 
 /// The profile as JSON. Times are in nanoseconds. `total_ns` is `upload_ns` + `launch_ns` + `wait_ns` + `download_ns`, by the
-/// host's clock; `devices` has what each device says of itself; `commands` what they ran, with the operation of the model that it
-/// computes. Fields are only ever added.
+/// host's clock; `devices` describes each device; `commands` lists what they ran, with the operation of the model that it
+/// computes. Later versions only add fields.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_profile_json(

@@ -1,4 +1,4 @@
-//! Sequences of tokens, and what a model writes behind them.
+//! Sequences: conversations and texts of a language model.
 
 use std::{
     ffi::{c_char, c_void},
@@ -32,22 +32,23 @@ impl halite_sequence {
     }
 }
 
-/// Why a model writes no further: one of `HALITE_STOP_…`.
+/// Why a model stopped writing: one of `HALITE_STOP_…`.
 pub type halite_stop = u32;
 
-/// It ended what it says.
+/// The model ended its answer.
 pub const HALITE_STOP_END: halite_stop = 1;
-/// It wrote as many tokens as it was allowed to.
+/// The limit of tokens was reached.
 pub const HALITE_STOP_LENGTH: halite_stop = 2;
 /// The context is full.
 pub const HALITE_STOP_CONTEXT: halite_stop = 3;
-/// The callback has enough.
+/// The callback stopped it.
 pub const HALITE_STOP_CALLER: halite_stop = 4;
-/// One of the texts came that end an answer.
+/// One of the texts that end an answer appeared.
 pub const HALITE_STOP_TEXT: halite_stop = 5;
 
-/// How a model writes on. Begin with `HALITE_GENERATION_INIT`, which always takes the most likely token, as long as the context has
-/// room; `halite_generation_sampling` has Halite's own choices. The steps of the choice go in this order: penalty, `top_k`, `top_p`,
+/// How a model continues a text. Begin with `HALITE_GENERATION_INIT`, which always takes the most likely token, as long as the
+/// context has room; `halite_generation_sampling` has Halite's own choices. The steps of the choice go in this order: penalty,
+/// `top_k`, `top_p`,
 /// `min_p`, temperature.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -56,15 +57,15 @@ pub struct halite_generation {
     pub struct_size: usize,
     /// Most tokens that are written; 0 is no limit.
     pub most: usize,
-    /// Texts that end what is written; they are not told. May be NULL.
+    /// Texts that end the answer; the callback does not receive them. May be NULL.
     pub stops: *const *const c_char,
     /// Number of these texts.
     pub stop_count: usize,
-    /// Is told each piece; may be NULL.
+    /// Receives each piece of text; may be NULL.
     pub told: halite_piece_fn,
     /// Handed to `told`.
     pub context: *mut c_void,
-    /// Where random numbers begin: the same seed gives the same choices.
+    /// The seed of random numbers: the same seed gives the same choices.
     pub seed: u64,
     /// How many of the most likely tokens count; 0 for all.
     pub top_k: usize,
@@ -72,13 +73,13 @@ pub struct halite_generation {
     pub repeat_last: usize,
     /// Divides logits; 0 takes the most likely token.
     pub temperature: f32,
-    /// The part of all probability that the most likely tokens that count have; 0 and 1 for all.
+    /// Keeps the most likely tokens that together have this share of the probability; 0 and 1 keep all.
     pub top_p: f32,
-    /// How likely a token is at least, as a part of how likely the first is; 0 for all.
+    /// The least probability of a token, as a share of the most likely token's; 0 keeps all.
     pub min_p: f32,
-    /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 0 and 1 for nothing.
+    /// Divides the logits of recent tokens, or multiplies them if they are negative; 0 and 1 change nothing.
     pub repeat_penalty: f32,
-    /// Whether the model writes on behind the token that ends a text, which is a token like others then.
+    /// Whether the model continues after the token that ends a text; then it is a token like others.
     pub ignore_end: bool,
 }
 
@@ -102,7 +103,7 @@ impl halite_generation {
     }
 }
 
-/// Sets how tokens are chosen to Halite's own choices, which draw among likely tokens. The rest of the structure stays, the seed
+/// Sets Halite's own defaults for choosing tokens, which draw among likely tokens. The rest of the structure stays, the seed
 /// among it.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -131,8 +132,8 @@ unsafe fn with<T>(
     work(&mut unsafe { raw::handle(sequence, "sequence") }?.0.lock())
 }
 
-/// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again; `kept`,
-/// which may be NULL, tells how many tokens that are.
+/// Sets the tokens of the sequence. A common beginning is kept, and not computed again; `kept`,
+/// which may be NULL, receives its number of tokens.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_prompt(
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn halite_sequence_prompt(
     })
 }
 
-/// Adds tokens and computes the logits behind them.
+/// Adds tokens and computes the logits that follow them.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_append(
@@ -169,7 +170,7 @@ pub unsafe extern "C" fn halite_sequence_append(
     })
 }
 
-/// Adds tokens, and writes how likely each was behind those before it to `scores`, which has room for as many, as natural
+/// Adds tokens, and writes how likely each was after those before it to `scores`, which has room for as many, as natural
 /// logarithms. The first token of a sequence has nothing before it: 0. For generators with `scoring`.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -192,8 +193,9 @@ pub unsafe extern "C" fn halite_sequence_score(
     })
 }
 
-/// Lets the model write on, and tells each piece when it is there. The token that ends the text is neither told nor added. `stop`,
-/// which may be NULL, tells why it ended. When it fails, what was told stays.
+/// Lets the model write, and passes each piece of text to the callback at once. The token that ends the text is neither passed
+/// nor added. `stop`, which may be NULL, receives the reason why it ended. If it fails, the sequence keeps the pieces that were
+/// passed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_generate(
@@ -258,7 +260,7 @@ fn write(
     }
 }
 
-/// Takes the tokens behind the first `count` back. Takes no time.
+/// Removes all tokens after the first `count`. Takes no time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_truncate(sequence: *mut halite_sequence, count: usize) {
     // SAFETY: the contract of the interface.
@@ -292,9 +294,9 @@ pub unsafe extern "C" fn halite_sequence_tokens(
     })
 }
 
-/// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no error,
-/// where they have to be computed first: before the first token, behind `halite_sequence_load` and `halite_sequence_truncate`, and where
-/// the device chose the next token.
+/// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no
+/// error, where they have to be computed first: before the first token, after `halite_sequence_load` and
+/// `halite_sequence_truncate`, and where the device chose the next token.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_logits(
@@ -319,7 +321,7 @@ pub unsafe extern "C" fn halite_sequence_size(sequence: *const halite_sequence) 
     quiet("halite_sequence_size", 0, || unsafe { with(sequence, |own| Ok(own.byte_len())) })
 }
 
-/// A second sequence with the same tokens and a copy of the caches: from here on they go their own ways.
+/// A second sequence with the same tokens and a copy of the caches. From then on both are independent.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_fork(
@@ -349,7 +351,7 @@ pub unsafe extern "C" fn halite_sequence_save(
     })
 }
 
-/// Becomes what was saved. Where that does not fit, the sequence is without tokens.
+/// Restores a saved sequence. If it does not fit, the sequence has no tokens.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sequence_load(

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A model or module, ready to run on its devices. Any thread may use it, and many may run it at the same time. When it is freed,
-/// and the functions, states and results made from it, all memory is given back.
+/// and the functions, states and results made from it, all memory is freed.
 pub struct halite_session {
     session: Session,
     signatures: Arc<[halite_signature]>,
@@ -41,7 +41,7 @@ impl halite_session {
     }
 }
 
-/// Opens a model or module from a file, with all else as it is by default: `halite_session_builder_create` has the choices.
+/// Opens a model or module from a file, with default settings. `halite_session_builder_create` has the others.
 /// `device` is a URI such as `vulkan`; NULL is the best device that can run it.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn halite_session_function_count(session: *const halite_se
     })
 }
 
-/// What a function takes and gives, by its place; NULL behind the last. Belongs to the session.
+/// The signature of a function, by its index; NULL after the last. It belongs to the session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_signature(
     session: *const halite_session,

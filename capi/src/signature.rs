@@ -1,4 +1,4 @@
-//! What a function takes and gives, for C.
+//! Signatures: the inputs and outputs of a function.
 
 use std::{
     ffi::{CString, c_char},
@@ -15,7 +15,7 @@ use crate::{
     value::{HALITE_VALUE_LIST, HALITE_VALUE_OTHER, HALITE_VALUE_TENSOR, halite_value_kind},
 };
 
-/// What a function takes and gives. Belongs to the session, function or model it was asked of; never changes.
+/// The inputs and outputs of a function. It belongs to the session, function or model that you asked, and never changes.
 pub struct halite_signature {
     texts: [CString; 3],
     inputs: Vec<Described>,
@@ -39,7 +39,7 @@ pub const HALITE_DIMENSION_AT_MOST: halite_dimension_kind = 3;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_dimension {
-    /// What it has a name for; otherwise NULL.
+    /// Its name, if it has one; otherwise NULL.
     pub name: *const c_char,
     /// Its size, or the most that it can be; otherwise 0.
     pub size: usize,
@@ -57,7 +57,7 @@ pub struct halite_signature_info {
     pub name: *const c_char,
     /// The module that it belongs to; empty for functions of models.
     pub module: *const c_char,
-    /// All for people: `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
+    /// The signature as text: `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
     pub text: *const c_char,
     /// Number of inputs.
     pub input_count: usize,
@@ -81,7 +81,7 @@ pub struct halite_value_info {
     pub struct_size: usize,
     /// Its name: the model's own; for modules of other compilers what they left of it, or `input0`, `output0`, ….
     pub name: *const c_char,
-    /// All for people: `'picture' f32[1,1,16,16]`.
+    /// The value as text: `'picture' f32[1,1,16,16]`.
     pub text: *const c_char,
     /// The dimensions of a tensor.
     pub dimensions: *const halite_dimension,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn halite_signature_output(
     })
 }
 
-/// An input that is state, and the output that replaces it: number `index`. Returns whether there is one.
+/// Pair number `index` of an input that is state and the output that replaces it. Returns false after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_signature_state(
     signature: *const halite_signature,

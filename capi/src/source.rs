@@ -1,4 +1,4 @@
-//! Where models and modules come from: files, memory, readers of the caller's.
+//! Sources: where models and modules come from.
 
 use std::{
     ffi::{c_char, c_void},
@@ -35,7 +35,7 @@ pub const HALITE_LOAD_PRELOAD: halite_load_mode = 1;
 pub struct halite_source {
     /// `sizeof(halite_source)`.
     pub struct_size: usize,
-    /// A file. A model whose weights lie in files beside it has to be given so.
+    /// A file. Required for a model whose weights are in files beside it.
     pub path: *const c_char,
     /// Bytes. Without `release` they are copied; with it they are borrowed until it is called, and must not change.
     pub data: *const u8,

@@ -1,4 +1,4 @@
-//! State: tensors that live on the device between calls.
+//! State: tensors that stay on the device between calls.
 
 use std::{
     ffi::{CString, c_char, c_void},
@@ -33,7 +33,7 @@ impl halite_state {
     }
 }
 
-/// Runs the function on this state and waits. The inputs are those that are no state; so are the results.
+/// Runs the function on this state and waits. Inputs and results are those that are not state.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_state_run(
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn halite_state_run(
     })
 }
 
-/// Back to the beginning: to what it began with. Memory is given back.
+/// Resets the state to its beginning, and frees its memory.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_state_reset(state: *mut halite_state) -> *mut halite_error {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn halite_state_reset(state: *mut halite_state) -> *mut ha
     call("halite_state_reset", || unsafe { Ok(raw::handle(state, "state")?.state.lock().reset()?) })
 }
 
-/// A second state with a copy of the tensors: from here on two sequences go their own ways.
+/// A second state with a copy of the tensors. From then on both are independent.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_state_fork(
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn halite_state_count(state: *const halite_state) -> usize
     quiet("halite_state_count", 0, || unsafe { Ok(raw::handle(state, "state")?.names.len()) })
 }
 
-/// The name of a tensor, which is that of the input; NULL behind the last.
+/// The name of a tensor, which is that of the input; NULL after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_state_name(state: *const halite_state, index: usize) -> *const c_char {
     // SAFETY: the contract of the interface.
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn halite_state_size(state: *const halite_state) -> usize 
     quiet("halite_state_size", 0, || unsafe { Ok(raw::handle(state, "state")?.state.lock().byte_len()) })
 }
 
-/// A copy of a tensor as it is now, on the device. NULL, and no error, where it is not there yet because nothing has said its
+/// A copy of a tensor as it is now, on the device. NULL, and no error, if it does not exist yet because no call has decided its
 /// sizes.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn halite_state_save(
     })
 }
 
-/// Takes a state that `halite_state_save` gave, from the same function. The bytes are copied. Where it does not fit, nothing is
+/// Restores a state that `halite_state_save` made, of the same function. The bytes are copied. If it does not fit, nothing is
 /// changed.
 #[must_use]
 #[unsafe(no_mangle)]

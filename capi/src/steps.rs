@@ -1,4 +1,4 @@
-//! Steps of several sequences together, and the samplers that choose their tokens.
+//! Shared steps of several sequences, and samplers.
 
 use std::ptr;
 
@@ -18,13 +18,13 @@ use crate::{
     tokens::{HALITE_NO_TOKEN, given},
 };
 
-/// Chooses the tokens of a sequence, one behind the other. One call at a time uses it; others wait.
+/// Chooses the tokens of a sequence, one after the other. One call at a time uses it; others wait.
 pub struct halite_sampler {
     sampler: Mutex<Sampler>,
     ignore_end: bool,
 }
 
-/// A sequence that takes a step, and what becomes of it.
+/// A sequence that takes a step, and the outcome.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_writer {
@@ -32,9 +32,9 @@ pub struct halite_writer {
     pub sequence: *mut halite_sequence,
     /// What chooses its tokens.
     pub sampler: *mut halite_sampler,
-    /// Is written: the token that the sequence has now; `HALITE_NO_TOKEN` where it has no other.
+    /// Output: the new token; `HALITE_NO_TOKEN` if there is none.
     pub token: u32,
-    /// Is written: why there is no token; 0 where there is one.
+    /// Output: why there is no token; 0 if there is one.
     pub stop: halite_stop,
 }
 
@@ -54,8 +54,8 @@ fn locked<'a, T>(all: &[&'a Mutex<T>], what: &str) -> Result<Vec<MutexGuard<'a, 
     Ok(guards.into_iter().flatten().collect())
 }
 
-/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL takes the most
-/// likely ones.
+/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL
+/// takes the most likely ones.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sampler_create(
@@ -79,16 +79,16 @@ pub unsafe extern "C" fn halite_sampler_free(sampler: *mut halite_sampler) {
     unsafe { raw::free("halite_sampler_free", sampler) }
 }
 
-/// How many sequences take a step together at most.
+/// The largest number of sequences that take a step together.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_batch(generator: *const halite_generator) -> usize {
     // SAFETY: the contract of the interface.
     quiet("halite_generator_batch", 0, || unsafe { Ok(raw::handle(generator, "generator")?.inner().batch()) })
 }
 
-/// The next token of each of these sequences, which is added to them: what is behind all of them is computed together, so that weights are
-/// read once. Sequences come and go between steps: who writes is who is in the list. Each sequence and each sampler is in it once. Where
-/// the device chooses tokens (`halite_generator_options.choose_on`), it works on the step behind this one when the function returns.
+/// Chooses the next token of each of these sequences and adds it. The logits of all sequences are computed together, so that
+/// weights are read once. The list may change between steps. Each sequence and each sampler may be in it once. If the device
+/// chooses tokens (`halite_generator_options.choose_on`), it already computes the next step when the function returns.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_step(
@@ -141,8 +141,8 @@ fn number(why: Stop) -> Result<halite_stop> {
     }
 }
 
-/// Adds a token to each of these sequences, and computes the logits behind it, of all together: for programs that choose tokens
-/// themselves. Both arrays have `count` elements; each sequence is there once.
+/// Adds a token to each of these sequences, and computes the logits that follow, of all together. For programs that choose tokens
+/// themselves. Both arrays have `count` elements, and each sequence may be in the list once.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_generator_append_each(

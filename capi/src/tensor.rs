@@ -1,4 +1,4 @@
-//! Tensors: on the host, borrowed from the caller, or on a device.
+//! Tensors.
 
 use std::{ffi::c_void, ptr};
 
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn halite_tensor_device(
     })
 }
 
-/// The tensor on a device; a tensor that is there already is not copied.
+/// The tensor on a device. A tensor that is already there is not copied.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_tensor_to_device(
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn halite_tensor_to_device(
     })
 }
 
-/// The tensor on the host; a tensor that is there already is not copied.
+/// The tensor on the host. A tensor that is already there is not copied.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_tensor_to_host(
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn halite_tensor_data(tensor: *const halite_tensor) -> *co
     })
 }
 
-/// Frees a tensor. Its elements live on where another tensor or a call that is going on has them.
+/// Frees a tensor. Its elements stay as long as another tensor or a running call uses them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_tensor_free(tensor: *mut halite_tensor) {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! Tokens, and the pieces of text that they become while a model writes.
+//! Tokens and pieces of text.
 
 use std::ffi::{c_char, c_void};
 
@@ -46,8 +46,8 @@ pub unsafe extern "C" fn halite_tokens_free(tokens: *mut halite_tokens) {
 pub struct halite_piece {
     /// Bytes of this structure that the library knows.
     pub struct_size: usize,
-    /// The text that is sure by now: none while bytes of a character are missing, or while it may be the beginning of a text that
-    /// ends the answer. Lives until the callback returns.
+    /// The text that is certain now: empty while bytes of a character are missing, or while it may be the beginning of a text that
+    /// ends the answer. Valid until the callback returns.
     pub text: *const c_char,
     /// Its bytes, without the zero behind them.
     pub text_size: usize,
@@ -58,7 +58,7 @@ pub struct halite_piece {
 /// No token.
 pub const HALITE_NO_TOKEN: u32 = 0xFFFF_FFFF;
 
-/// Is told each piece when it is there, on the thread that called. Returns whether the model is to write on. It must not use the
-/// sequence that it is told of: that would wait for itself.
+/// Receives each piece of text at once, on the thread that called. Returns whether the model should continue. It must not use the
+/// sequence that writes: that would wait for itself.
 pub type halite_piece_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, piece: *const halite_piece) -> bool>;

@@ -1,4 +1,4 @@
-//! Values that are no tensors: numbers and lists, which some functions take and give.
+//! Values that are not tensors: numbers and lists.
 
 use halite::Value;
 
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn halite_value_tensor(
     })
 }
 
-/// A value that is a list of these values, which stay the caller's.
+/// A value that is a list of these values, which the caller keeps.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_value_list(
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn halite_value_as_float(
     })
 }
 
-/// Number of values in the list that it is; 0 for what is no list.
+/// Number of values in a list; 0 for a value that is not a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_value_count(value: *const halite_value) -> usize {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! What goes into a call and what comes out of it.
+//! Inputs and results of a call.
 
 use std::{
     ffi::{CString, c_char},
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn halite_outputs_count(outputs: *const halite_outputs) ->
     quiet("halite_outputs_count", 0, || unsafe { Ok(raw::handle(outputs, "outputs")?.outputs.len()) })
 }
 
-/// The name of a result; NULL behind the last.
+/// The name of a result; NULL after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_outputs_name(outputs: *const halite_outputs, index: usize) -> *const c_char {
     // SAFETY: the contract of the interface.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn halite_outputs_value_at(
     })
 }
 
-/// Frees results. Tensors that were taken from them live on.
+/// Frees results. Tensors that were taken from them stay valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_outputs_free(outputs: *mut halite_outputs) {
     // SAFETY: the contract of the interface.

@@ -1,4 +1,4 @@
-//! Which library this is.
+//! The version of the library.
 
 use std::ffi::c_char;
 
@@ -7,7 +7,7 @@ pub const HALITE_C_ABI_MAJOR: u32 = 0;
 /// Compatible additions to this interface.
 pub const HALITE_C_ABI_MINOR: u32 = 5;
 
-/// The version of the library, such as `0.1.0`. Lives for ever.
+/// The version of the library, such as `0.1.0`. The text is valid until the process ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn halite_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

@@ -1,4 +1,4 @@
-//! Devices on the program's own Vulkan instance, device and queues.
+//! Devices on the program's own Vulkan instance.
 
 use std::{
     ffi::{CString, c_char, c_void},
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn halite_vulkan_wanted_create(
     })
 }
 
-/// An extension of the device that is wanted; NULL behind the last.
+/// An extension of the device that Halite would enable; NULL after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_vulkan_wanted_extension(
     wanted: *const halite_vulkan_wanted,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn halite_vulkan_wanted_extension(
     })
 }
 
-/// A feature that is wanted, by the name of Vulkan's field; NULL behind the last.
+/// A feature that Halite would enable, by the name of Vulkan's field; NULL after the last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_vulkan_wanted_feature(
     wanted: *const halite_vulkan_wanted,
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn halite_vulkan_wanted_feature(
     })
 }
 
-/// The queue family that Halite would take.
+/// The queue family that Halite would use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_vulkan_wanted_queue_family(wanted: *const halite_vulkan_wanted) -> u32 {
     // SAFETY: the contract of the interface.
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn halite_vulkan_wanted_queue_family(wanted: *const halite
     })
 }
 
-/// Frees what was wanted.
+/// Frees the list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_vulkan_wanted_free(wanted: *mut halite_vulkan_wanted) {
     // SAFETY: the contract of the interface.

@@ -1,27 +1,29 @@
 // The C interface of Halite: run machine-learning models on any Vulkan device, and on processors. Generated from capi/src by
 // `cargo xtask header`; do not edit. docs/tutorials/getting-started-c.md begins with a program; halite.hpp wraps this for C++17.
 //
-// * Handles. What a function gives through an `out` parameter is yours: end it with the `_free` function of its type, once.
-//   Freeing NULL does nothing. Handles may be freed in any order: what depends on another object keeps that alive. On failure an
-//   `out` parameter is set to NULL.
-// * Borrowed pointers. A text, array or handle that a function returns, or writes into a structure, belongs to the handle it
-//   was asked of, and lives as long as that one. What you pass is borrowed for the call, unless a `release` function comes with
-//   it.
-// * Errors. A function that can fail returns NULL, or an error that is yours: ask it (`halite_error_get_kind`,
-//   `halite_error_message`), then `halite_error_free` it. Functions without an error take NULL handles and answer 0 or NULL.
-// * Sizes. Structures with a `struct_size` begin with their size in bytes; take their `_INIT` to begin with. Fields are only
-//   ever appended. A library takes structures of older and newer headers; it refuses what it does not know only where that is
-//   not zero. Structures without that field are frozen.
-// * Texts are UTF-8 and end with a zero byte. Paths are bytes as the system has them, on Windows UTF-8.
-// * Threads. Any function may be called on any thread. Handles may be used by several threads at the same time, except to
-//   free them; a builder, compiler or state that is busy lets other threads wait. A handle must not be freed while it is used.
-// * Callbacks. Progress is told one call at a time, on any thread, and never after the function has returned that was given
-//   the callback. A `release` function is called once, on any thread, also when the call fails that brought it. Callbacks
-//   return; they do not jump out or throw.
-// * Panics. None crosses: one is a fault of Halite, and comes as an error of the kind `HALITE_ERROR_OTHER`.
-// * Processes. The library has threads and open devices: a child of `fork` must not use it before `exec`. It is not
-//   unloaded.
-// * Enumerations are `uint32_t`. Numbers that are not known are refused, never guessed.
+// * Handles. A handle that a function gives through an `out` parameter is yours. Free it once, with the `_free`
+//   function of its type. Freeing NULL does nothing. You may free handles in any order: an object keeps alive what it
+//   depends on. On failure an `out` parameter is set to NULL.
+// * Borrowed pointers. A text, array or handle that a function returns, or writes into a structure, belongs to the
+//   handle that you asked. It lives as long as that handle. The library borrows what you pass for the duration of the
+//   call, unless a `release` function comes with it.
+// * Errors. A function that can fail returns NULL on success, and otherwise an error that is yours. Read it
+//   (`halite_error_get_kind`, `halite_error_message`), then free it (`halite_error_free`). Functions that return no error
+//   accept NULL handles, and return 0 or NULL for them.
+// * Sizes. A structure with a `struct_size` begins with its size in bytes; initialize it with its `_INIT` macro. New
+//   fields are only appended. So a library accepts structures of older and newer headers. It refuses a field that it does
+//   not know only if the field is not zero. Structures without `struct_size` never change.
+// * Texts are UTF-8 and end with a zero byte. Paths are the system's bytes, on Windows UTF-8.
+// * Threads. You may call any function on any thread. Several threads may use a handle at the same time, but nobody
+//   may free it while it is in use. A builder, compiler or state that is busy makes other threads wait.
+// * Callbacks. The library reports progress one call at a time, on any thread, and never after the function that was
+//   given the callback has returned. It calls a `release` function once, on any thread, also when the call that brought it
+//   fails. Callbacks must return; they must not jump out or throw.
+// * Panics. No panic crosses the interface. A panic is a fault of Halite, and arrives as an error of the kind
+//   `HALITE_ERROR_OTHER`.
+// * Processes. The library has threads and open devices. A child of `fork` must not use it before `exec`. The library
+//   cannot be unloaded.
+// * Enumerations are `uint32_t`. The library refuses numbers that it does not know.
 //
 
 
@@ -82,8 +84,8 @@ typedef struct halite_cancel_token halite_cancel_token;
 /// A module that was made from a model.
 typedef struct halite_compiled halite_compiled;
 
-/// Compiles models to modules. Without a target a module runs on every Vulkan 1.1 device. `halite_compiler_compile` tells of the
-/// first of these functions that was given something wrong; it may be called many times.
+/// Compiles models to modules. Without a target a module runs on every Vulkan 1.1 device. `halite_compiler_compile` reports the
+/// first wrong argument of these functions. You may call it many times.
 typedef struct halite_compiler halite_compiler;
 
 /// An open device, for programs that share one among sessions or put tensors on it. It closes when its last handle is gone, and the
@@ -93,18 +95,18 @@ typedef struct halite_device halite_device;
 /// The devices that drivers found, and the drivers that found none. Never changes.
 typedef struct halite_device_list halite_device_list;
 
-/// The drivers that devices are looked for with: those in the library, and plug-ins if it was asked for them. Wherever one is
-/// taken, NULL stands for the drivers in the library.
+/// The drivers that find devices: those in the library, and plug-ins if you ask for them. Wherever a function takes
+/// drivers, NULL stands for those in the library.
 typedef struct halite_drivers halite_drivers;
 
-/// A language model that makes vectors of texts, from a GGUF file. Texts that mean the like have vectors that point in like
+/// A language model that makes vectors of texts, from a GGUF file. Texts with similar meanings have vectors that point in similar
 /// directions. Any thread may use it.
 typedef struct halite_embedder halite_embedder;
 
-/// A failure: what went wrong, where, and what to do about it. It belongs to whoever gets it; never changes.
+/// A failure: what went wrong, where, and what to do about it. It belongs to whoever receives it, and never changes.
 typedef struct halite_error halite_error;
 
-/// A function of a session, for models and modules that have several, and for what a call can be asked beside its results. Keeps
+/// A function of a session, for models and modules that have several, and for profiles, prewarming and state. Keeps
 /// the session alive.
 typedef struct halite_function halite_function;
 
@@ -112,19 +114,19 @@ typedef struct halite_function halite_function;
 /// share its weights; each has caches of its own.
 typedef struct halite_generator halite_generator;
 
-/// A model that was read, to be compiled for devices that are elsewhere. A session reads and compiles its model by itself.
+/// A model that was read, to be compiled ahead of time for other devices. A session reads and compiles its model by itself.
 typedef struct halite_model halite_model;
 
 /// The results of a call, by name and by place. They lie on the device until they are read.
 typedef struct halite_outputs halite_outputs;
 
-/// A call whose work may still be going on.
+/// A call whose work may still be in progress.
 typedef struct halite_pending halite_pending;
 
 /// Where the time of one call went, from host to host.
 typedef struct halite_profile halite_profile;
 
-/// Chooses the tokens of a sequence, one behind the other. One call at a time uses it; others wait.
+/// Chooses the tokens of a sequence, one after the other. One call at a time uses it; others wait.
 typedef struct halite_sampler halite_sampler;
 
 /// A sequence of tokens, with caches on the device of what the model computed of them. One call at a time uses it; others wait. A
@@ -132,14 +134,14 @@ typedef struct halite_sampler halite_sampler;
 typedef struct halite_sequence halite_sequence;
 
 /// A model or module, ready to run on its devices. Any thread may use it, and many may run it at the same time. When it is freed,
-/// and the functions, states and results made from it, all memory is given back.
+/// and the functions, states and results made from it, all memory is freed.
 typedef struct halite_session halite_session;
 
-/// Collects what a session is made from; only the model is needed. Nothing is read or opened before
-/// `halite_session_builder_build`, which also tells of the first of these functions that was given something wrong.
+/// Collects the settings of a session. Only the model is required. Nothing is read or opened before
+/// `halite_session_builder_build`, which also reports the first wrong argument of these functions.
 typedef struct halite_session_builder halite_session_builder;
 
-/// What a function takes and gives. Belongs to the session, function or model it was asked of; never changes.
+/// The inputs and outputs of a function. It belongs to the session, function or model that you asked, and never changes.
 typedef struct halite_signature halite_signature;
 
 /// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a recurrent
@@ -164,11 +166,11 @@ typedef struct halite_vulkan_wanted halite_vulkan_wanted;
 /// What kind of failure an error is: one of `HALITE_ERROR_…`. Newer libraries may have more.
 typedef uint32_t halite_error_kind;
 
-/// Hears a line of the log: its level (1 error, 2 warning, 3 information, 4 debug, 5 trace), where it comes from, and the text.
-/// Called on any thread, by several at the same time. Calls of the library from inside of it are not logged.
+/// Receives a line of the log: its level (1 error, 2 warning, 3 information, 4 debug, 5 trace), its origin, and the text.
+/// The library calls it on any thread, on several at the same time. What the library does inside such a call is not logged.
 typedef void (*halite_log_fn)(void *context, uint32_t level, const char *target, const char *message);
 
-/// A fact for people.
+/// A property in words.
 typedef struct {
     /// Its name.
     const char *name;
@@ -185,7 +187,7 @@ typedef struct {
     size_t struct_size;
     /// The URI that opens exactly this device.
     const char *uri;
-    /// Its name for people.
+    /// Its display name.
     const char *name;
     /// Name of its driver.
     const char *driver;
@@ -193,7 +195,7 @@ typedef struct {
     const char *target;
     /// Why it cannot be used; NULL when it can.
     const char *unusable;
-    /// Facts for people.
+    /// Properties in words.
     const halite_property *properties;
     /// Number of them.
     size_t property_count;
@@ -295,7 +297,7 @@ typedef struct {
     const char *name;
     /// The module that it belongs to; empty for functions of models.
     const char *module;
-    /// All for people: `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
+    /// The signature as text: `main('picture' f32[1,1,16,16]) -> ('probabilities' f32[1,10])`.
     const char *text;
     /// Number of inputs.
     size_t input_count;
@@ -310,7 +312,7 @@ typedef uint32_t halite_dimension_kind;
 
 /// A dimension of an input or output.
 typedef struct {
-    /// What it has a name for; otherwise NULL.
+    /// Its name, if it has one; otherwise NULL.
     const char *name;
     /// Its size, or the most that it can be; otherwise 0.
     size_t size;
@@ -324,7 +326,7 @@ typedef struct {
     size_t struct_size;
     /// Its name: the model's own; for modules of other compilers what they left of it, or `input0`, `output0`, ….
     const char *name;
-    /// All for people: `'picture' f32[1,1,16,16]`.
+    /// The value as text: `'picture' f32[1,1,16,16]`.
     const char *text;
     /// The dimensions of a tensor.
     const halite_dimension *dimensions;
@@ -360,7 +362,7 @@ typedef struct {
     size_t struct_size;
     /// What is being done.
     halite_stage stage;
-    /// The same for people: `choosing kernels for hopper-h200-linux`. Lives until the callback returns.
+    /// The same as text: `choosing kernels for hopper-h200-linux`. Valid until the callback returns.
     const char *detail;
     /// Steps of the stage that are done: nodes, pipelines, bytes.
     uint64_t done;
@@ -368,12 +370,12 @@ typedef struct {
     uint64_t total;
 } halite_progress;
 
-/// Is told how far a piece of work is: one call at a time, on any thread, never after the function has returned that was given
-/// it. It should return soon, and must not use the session that it is told of: that would wait for itself.
+/// Receives the progress of a piece of work: one call at a time, on any thread, never after the function has returned that was
+/// given it. It should return soon, and must not use the session that reports the progress: that would wait for itself.
 typedef void (*halite_progress_fn)(void *context, const halite_progress *progress);
 
-/// Bounds one piece of work (a call, building a session, a compilation), lets it be stopped, and watches it. Begin with
-/// `HALITE_RUN_OPTIONS_INIT`. Work that a bound ends fails with `HALITE_ERROR_DEADLINE_EXCEEDED` or `HALITE_ERROR_CANCELLED`.
+/// Limits one piece of work (a call, building a session, a compilation), and lets you stop and watch it. Begin with
+/// `HALITE_RUN_OPTIONS_INIT`. Stopped work fails with `HALITE_ERROR_DEADLINE_EXCEEDED` or `HALITE_ERROR_CANCELLED`.
 /// What a device has begun runs to its end, without anybody waiting.
 typedef struct {
     /// `sizeof(halite_run_options)`.
@@ -382,7 +384,7 @@ typedef struct {
     uint64_t timeout_ns;
     /// Stops when this is set; may be NULL.
     const halite_cancel_token *cancel;
-    /// Is told how far the work is; may be NULL.
+    /// Receives the progress; may be NULL.
     halite_progress_fn progress;
     /// Handed to `progress`.
     void *progress_context;
@@ -396,7 +398,7 @@ typedef int64_t (*halite_read_fn)(void *context, uint8_t *target, size_t capacit
 typedef struct {
     /// `sizeof(halite_source)`.
     size_t struct_size;
-    /// A file. A model whose weights lie in files beside it has to be given so.
+    /// A file. Required for a model whose weights are in files beside it.
     const char *path;
     /// Bytes. Without `release` they are copied; with it they are borrowed until it is called, and must not change.
     const uint8_t *data;
@@ -421,32 +423,32 @@ typedef uint32_t halite_precision;
 /// How caches hold keys or values: one of `HALITE_CACHE_…`.
 typedef uint32_t halite_cache_type;
 
-/// Where a sequence that writes chooses its tokens: one of `HALITE_CHOOSE_ON_…`.
+/// Where the next token of a sequence is chosen: one of `HALITE_CHOOSE_ON_…`.
 typedef uint32_t halite_choose_on;
 
-/// What a generator is made for. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
+/// The settings of a generator. Begin with `HALITE_GENERATOR_OPTIONS_INIT`.
 typedef struct {
     /// `sizeof(halite_generator_options)`.
     size_t struct_size;
-    /// How many tokens a sequence has room for, prompt and answer; 0 is 4096, or what the model was trained for, if that is less.
+    /// How many tokens a sequence has room for, prompt and answer. 0 is 4096, or the model's training length if that is less.
     size_t context;
     /// How caches hold keys.
     halite_cache_type keys;
     /// How caches hold values.
     halite_cache_type values;
-    /// Whether `halite_sequence_score` is wanted.
+    /// Whether you will call `halite_sequence_score`.
     bool scoring;
-    /// The file of the tokenizer, for models that have none of their own; null looks for one beside the model.
+    /// The tokenizer's file, for models without a tokenizer. NULL looks for one beside the model.
     const char *tokenizer;
     /// Where tokens are chosen by `halite_sequence_generate` and `halite_generator_step`.
     halite_choose_on choose_on;
-    /// How many sequences `halite_generator_step` takes a step of together at most; 0 is 1, which is each alone.
+    /// The largest number of sequences that take a step together in `halite_generator_step`. 0 is 1: each sequence alone.
     size_t batch;
 } halite_generator_options;
 
 /// A message of a conversation.
 typedef struct {
-    /// Who says it: `system`, `user`, `assistant`.
+    /// The speaker: `system`, `user`, `assistant`.
     const char *role;
     /// What is said.
     const char *content;
@@ -456,8 +458,8 @@ typedef struct {
 typedef struct {
     /// Bytes of this structure that the library knows.
     size_t struct_size;
-    /// The text that is sure by now: none while bytes of a character are missing, or while it may be the beginning of a text that
-    /// ends the answer. Lives until the callback returns.
+    /// The text that is certain now: empty while bytes of a character are missing, or while it may be the beginning of a text that
+    /// ends the answer. Valid until the callback returns.
     const char *text;
     /// Its bytes, without the zero behind them.
     size_t text_size;
@@ -465,27 +467,28 @@ typedef struct {
     uint32_t token;
 } halite_piece;
 
-/// Is told each piece when it is there, on the thread that called. Returns whether the model is to write on. It must not use the
-/// sequence that it is told of: that would wait for itself.
+/// Receives each piece of text at once, on the thread that called. Returns whether the model should continue. It must not use the
+/// sequence that writes: that would wait for itself.
 typedef bool (*halite_piece_fn)(void *context, const halite_piece *piece);
 
-/// How a model writes on. Begin with `HALITE_GENERATION_INIT`, which always takes the most likely token, as long as the context has
-/// room; `halite_generation_sampling` has Halite's own choices. The steps of the choice go in this order: penalty, `top_k`, `top_p`,
+/// How a model continues a text. Begin with `HALITE_GENERATION_INIT`, which always takes the most likely token, as long as the
+/// context has room; `halite_generation_sampling` has Halite's own choices. The steps of the choice go in this order: penalty,
+/// `top_k`, `top_p`,
 /// `min_p`, temperature.
 typedef struct {
     /// `sizeof(halite_generation)`.
     size_t struct_size;
     /// Most tokens that are written; 0 is no limit.
     size_t most;
-    /// Texts that end what is written; they are not told. May be NULL.
+    /// Texts that end the answer; the callback does not receive them. May be NULL.
     const char *const *stops;
     /// Number of these texts.
     size_t stop_count;
-    /// Is told each piece; may be NULL.
+    /// Receives each piece of text; may be NULL.
     halite_piece_fn told;
     /// Handed to `told`.
     void *context;
-    /// Where random numbers begin: the same seed gives the same choices.
+    /// The seed of random numbers: the same seed gives the same choices.
     uint64_t seed;
     /// How many of the most likely tokens count; 0 for all.
     size_t top_k;
@@ -493,28 +496,28 @@ typedef struct {
     size_t repeat_last;
     /// Divides logits; 0 takes the most likely token.
     float temperature;
-    /// The part of all probability that the most likely tokens that count have; 0 and 1 for all.
+    /// Keeps the most likely tokens that together have this share of the probability; 0 and 1 keep all.
     float top_p;
-    /// How likely a token is at least, as a part of how likely the first is; 0 for all.
+    /// The least probability of a token, as a share of the most likely token's; 0 keeps all.
     float min_p;
-    /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 0 and 1 for nothing.
+    /// Divides the logits of recent tokens, or multiplies them if they are negative; 0 and 1 change nothing.
     float repeat_penalty;
-    /// Whether the model writes on behind the token that ends a text, which is a token like others then.
+    /// Whether the model continues after the token that ends a text; then it is a token like others.
     bool ignore_end;
 } halite_generation;
 
-/// Why a model writes no further: one of `HALITE_STOP_…`.
+/// Why a model stopped writing: one of `HALITE_STOP_…`.
 typedef uint32_t halite_stop;
 
-/// A sequence that takes a step, and what becomes of it.
+/// A sequence that takes a step, and the outcome.
 typedef struct {
     /// The sequence.
     halite_sequence *sequence;
     /// What chooses its tokens.
     halite_sampler *sampler;
-    /// Is written: the token that the sequence has now; `HALITE_NO_TOKEN` where it has no other.
+    /// Output: the new token; `HALITE_NO_TOKEN` if there is none.
     uint32_t token;
-    /// Is written: why there is no token; 0 where there is one.
+    /// Output: why there is no token; 0 if there is one.
     halite_stop stop;
 } halite_writer;
 
@@ -530,19 +533,19 @@ typedef struct {
 /// The model is right, and something in it is not supported, here or on this device.
 #define HALITE_ERROR_UNSUPPORTED 4
 
-/// No device can be used; the text says what was looked at.
+/// No device can be used. The text lists the devices that the library tried.
 #define HALITE_ERROR_NO_DEVICE 5
 
-/// Memory of the host or of the device did not suffice, or a limit that was set.
+/// The host or the device ran out of memory, or a limit was reached.
 #define HALITE_ERROR_OUT_OF_MEMORY 6
 
-/// The time was over; the text says in which stage.
+/// The time limit passed. The text says in which stage.
 #define HALITE_ERROR_DEADLINE_EXCEEDED 7
 
 /// A cancel token was set; the text says in which stage.
 #define HALITE_ERROR_CANCELLED 8
 
-/// The device stopped working. It and its sessions are of no use any more; open it again.
+/// The device stopped working. Its sessions cannot be used any more; open the device again.
 #define HALITE_ERROR_DEVICE_LOST 9
 
 /// The system refused an access.
@@ -680,7 +683,7 @@ typedef struct {
 /// Those of the model.
 #define HALITE_PRECISION_MODEL 0
 
-/// 16 bits where kernels take them; inputs and outputs keep their types.
+/// 16 bits where kernels support them. Inputs and outputs keep their types.
 #define HALITE_PRECISION_F16 1
 
 /// 16-bit floats.
@@ -698,30 +701,30 @@ typedef struct {
 /// On the host.
 #define HALITE_CHOOSE_ON_HOST 1
 
-/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty. The host
-/// does the rest.
+/// On the device, where it can: it takes the most likely token, or draws among the most likely 64 at most, without a penalty.
+/// The host does the rest.
 #define HALITE_CHOOSE_ON_DEVICE 2
 
-/// It ended what it says.
+/// The model ended its answer.
 #define HALITE_STOP_END 1
 
-/// It wrote as many tokens as it was allowed to.
+/// The limit of tokens was reached.
 #define HALITE_STOP_LENGTH 2
 
 /// The context is full.
 #define HALITE_STOP_CONTEXT 3
 
-/// The callback has enough.
+/// The callback stopped it.
 #define HALITE_STOP_CALLER 4
 
-/// One of the texts came that end an answer.
+/// One of the texts that end an answer appeared.
 #define HALITE_STOP_TEXT 5
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-/// The version of the library, such as `0.1.0`. Lives for ever.
+/// The version of the library, such as `0.1.0`. The text is valid until the process ends.
 HALITE_API const char *halite_version(void);
 
 /// The version of the interface that the library has: major in the upper half, minor in the lower. Compare it with
@@ -729,28 +732,28 @@ HALITE_API const char *halite_version(void);
 HALITE_API
 uint32_t halite_abi_version(void);
 
-/// What kind of failure it is. Programs decide by it; texts are for people. 0 for NULL.
+/// The kind of failure. Programs should decide by it; texts are for people. 0 for NULL.
 HALITE_API halite_error_kind halite_error_get_kind(const halite_error *error);
 
 /// The name of the status code that modules and IREE's tools know it by, such as `INVALID_ARGUMENT`.
 HALITE_API const char *halite_error_code_name(const halite_error *error);
 
-/// What went wrong, without what was being done.
+/// What went wrong, without the context.
 HALITE_API const char *halite_error_message(const halite_error *error);
 
-/// All of it as one text: code, message, what was being done.
+/// The whole error as one text: code, message, context.
 HALITE_API const char *halite_error_text(const halite_error *error);
 
-/// What was being done, from the innermost step outwards: line `index`, or NULL behind the last.
+/// What the library was doing, from the innermost step outwards: line `index`, or NULL after the last.
 HALITE_API const char *halite_error_context(const halite_error *error, size_t index);
 
 /// Frees an error.
 HALITE_API void halite_error_free(halite_error *error);
 
-/// Has a function hear the log, up to a level; NULL ends that. The one that was set before is not called any more when this
-/// returns. Without a listener nothing is written anywhere.
+/// Sets the function that receives the log, up to a level; NULL ends that. The earlier function is not called any more when this
+/// returns. Without such a function nothing is written anywhere.
 ///
-/// Fails inside of a listener, and in a program that has a logger of Rust's crate `log` of its own.
+/// Fails inside such a function, and in a program that has its own logger for Rust's crate `log`.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_log_set(halite_log_fn function,
@@ -775,7 +778,7 @@ HALITE_API void halite_cancel_token_cancel(const halite_cancel_token *token);
 /// Whether it was set.
 HALITE_API bool halite_cancel_token_is_cancelled(const halite_cancel_token *token);
 
-/// Frees a token. Work that has it goes on, and can be stopped no more.
+/// Frees a token. Work that has it continues, and cannot be stopped any more.
 HALITE_API void halite_cancel_token_free(halite_cancel_token *token);
 
 /// The drivers in the library; with `plugins` also those in libraries of their own, which are looked for in the folders of the
@@ -811,7 +814,7 @@ halite_error *halite_device_list_get(const halite_device_list *list,
                                      size_t index,
                                      halite_device_info *info);
 
-/// A driver that has no devices, and why: number `index`. Returns whether there is one.
+/// Driver number `index` of those that have no devices, and the reason. Returns false after the last.
 HALITE_API
 bool halite_device_list_unavailable(const halite_device_list *list,
                                     size_t index,
@@ -835,13 +838,13 @@ HALITE_CHECK
 halite_error *halite_device_get_info(const halite_device *device,
                                      halite_device_info *info);
 
-/// What a device holds and moved.
+/// How much memory a device holds, and how much it has moved.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_device_get_stats(const halite_device *device,
                                       halite_device_stats *stats);
 
-/// Gives memory that nobody uses back to the system.
+/// Returns unused memory to the system.
 HALITE_API void halite_device_trim(const halite_device *device);
 
 /// Whether both are the same open device.
@@ -867,16 +870,16 @@ halite_error *halite_vulkan_wanted_create(const halite_drivers *drivers,
                                           const halite_vulkan_device *device,
                                           halite_vulkan_wanted **out);
 
-/// An extension of the device that is wanted; NULL behind the last.
+/// An extension of the device that Halite would enable; NULL after the last.
 HALITE_API const char *halite_vulkan_wanted_extension(const halite_vulkan_wanted *wanted, size_t index);
 
-/// A feature that is wanted, by the name of Vulkan's field; NULL behind the last.
+/// A feature that Halite would enable, by the name of Vulkan's field; NULL after the last.
 HALITE_API const char *halite_vulkan_wanted_feature(const halite_vulkan_wanted *wanted, size_t index);
 
-/// The queue family that Halite would take.
+/// The queue family that Halite would use.
 HALITE_API uint32_t halite_vulkan_wanted_queue_family(const halite_vulkan_wanted *wanted);
 
-/// Frees what was wanted.
+/// Frees the list.
 HALITE_API void halite_vulkan_wanted_free(halite_vulkan_wanted *wanted);
 
 /// A tensor on the host with a copy of these bytes: its elements, in the byte order of the machine.
@@ -928,14 +931,14 @@ HALITE_API bool halite_tensor_is_on_device(const halite_tensor *tensor);
 /// A handle to the device that the elements lie on. Fails for a tensor on the host.
 HALITE_API HALITE_CHECK halite_error *halite_tensor_device(const halite_tensor *tensor, halite_device **out);
 
-/// The tensor on a device; a tensor that is there already is not copied.
+/// The tensor on a device. A tensor that is already there is not copied.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_tensor_to_device(const halite_tensor *tensor,
                                       const halite_device *device,
                                       halite_tensor **out);
 
-/// The tensor on the host; a tensor that is there already is not copied.
+/// The tensor on the host. A tensor that is already there is not copied.
 HALITE_API HALITE_CHECK halite_error *halite_tensor_to_host(const halite_tensor *tensor, halite_tensor **out);
 
 /// The same elements in another shape; nothing is copied.
@@ -967,7 +970,7 @@ halite_error *halite_tensor_read_as(const halite_tensor *tensor,
 HALITE_API
 const void *halite_tensor_data(const halite_tensor *tensor);
 
-/// Frees a tensor. Its elements live on where another tensor or a call that is going on has them.
+/// Frees a tensor. Its elements stay as long as another tensor or a running call uses them.
 HALITE_API void halite_tensor_free(halite_tensor *tensor);
 
 /// A value that is an integer of 32 bits.
@@ -985,7 +988,7 @@ HALITE_API halite_value *halite_value_f64(double number);
 /// A value that is a tensor, for lists.
 HALITE_API HALITE_CHECK halite_error *halite_value_tensor(const halite_tensor *tensor, halite_value **out);
 
-/// A value that is a list of these values, which stay the caller's.
+/// A value that is a list of these values, which the caller keeps.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_value_list(const halite_value *const *values,
@@ -1004,7 +1007,7 @@ HALITE_API HALITE_CHECK halite_error *halite_value_as_integer(const halite_value
 /// The float that it is, of 32 or 64 bits.
 HALITE_API HALITE_CHECK halite_error *halite_value_as_float(const halite_value *value, double *out);
 
-/// Number of values in the list that it is; 0 for what is no list.
+/// Number of values in a list; 0 for a value that is not a list.
 HALITE_API size_t halite_value_count(const halite_value *value);
 
 /// A value of the list that it is.
@@ -1020,7 +1023,7 @@ HALITE_API void halite_value_free(halite_value *value);
 /// Number of results.
 HALITE_API size_t halite_outputs_count(const halite_outputs *outputs);
 
-/// The name of a result; NULL behind the last.
+/// The name of a result; NULL after the last.
 HALITE_API const char *halite_outputs_name(const halite_outputs *outputs, size_t index);
 
 /// The tensor with a name.
@@ -1044,7 +1047,7 @@ halite_error *halite_outputs_value_at(const halite_outputs *outputs,
                                       size_t index,
                                       halite_value **out);
 
-/// Frees results. Tensors that were taken from them live on.
+/// Frees results. Tensors that were taken from them stay valid.
 HALITE_API void halite_outputs_free(halite_outputs *outputs);
 
 /// What a function is called, and how much it takes and gives.
@@ -1067,14 +1070,14 @@ halite_error *halite_signature_output(const halite_signature *signature,
                                       size_t index,
                                       halite_value_info *info);
 
-/// An input that is state, and the output that replaces it: number `index`. Returns whether there is one.
+/// Pair number `index` of an input that is state and the output that replaces it. Returns false after the last.
 HALITE_API
 bool halite_signature_state(const halite_signature *signature,
                             size_t index,
                             const char **input,
                             const char **output);
 
-/// Opens a model or module from a file, with all else as it is by default: `halite_session_builder_create` has the choices.
+/// Opens a model or module from a file, with default settings. `halite_session_builder_create` has the others.
 /// `device` is a URI such as `vulkan`; NULL is the best device that can run it.
 HALITE_API
 HALITE_CHECK
@@ -1085,7 +1088,7 @@ halite_error *halite_session_open(const char *path,
 /// Number of functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
 HALITE_API size_t halite_session_function_count(const halite_session *session);
 
-/// What a function takes and gives, by its place; NULL behind the last. Belongs to the session.
+/// The signature of a function, by its index; NULL after the last. It belongs to the session.
 HALITE_API const halite_signature *halite_session_signature(const halite_session *session, size_t index);
 
 /// A function: by `name`, or by `module.name`. NULL is the one that `halite_session_run` runs: the only one of the module, the
@@ -1128,8 +1131,8 @@ HALITE_API void halite_session_free(halite_session *session);
 /// A builder with nothing in it.
 HALITE_API halite_session_builder *halite_session_builder_create(void);
 
-/// The model or module that the session runs, from a file. Its content decides what it is: ONNX, an ExecuTorch program (`.pte`),
-/// a module (`.vmfb`), ….
+/// The model or module that the session runs, from a file. The library finds the format by its content: ONNX, an ExecuTorch
+/// program (`.pte`), a module (`.vmfb`), ….
 HALITE_API
 void halite_session_builder_model_path(halite_session_builder *builder,
                                        const char *path);
@@ -1166,8 +1169,8 @@ void halite_session_builder_parameters(halite_session_builder *builder,
 /// How files of models and modules come into memory; by default they are mapped.
 HALITE_API void halite_session_builder_load_mode(halite_session_builder *builder, halite_load_mode mode);
 
-/// Keeps compiled models and pipelines for the next process in a folder: a new or an empty one, or one that was a cache before.
-/// `limit` is the most bytes that are kept; 0 is 4 GiB. Without this they are kept among this user's caches.
+/// Keeps compiled models and pipelines for the next process in this folder. It must be new, empty, or an earlier cache.
+/// `limit` is the largest size in bytes; 0 is 4 GiB. The default is a folder among this user's caches.
 HALITE_API
 void halite_session_builder_cache(halite_session_builder *builder,
                                   const char *folder,
@@ -1207,7 +1210,7 @@ void halite_session_builder_shape(halite_session_builder *builder,
                                   const size_t *shape,
                                   size_t rank);
 
-/// Elements of an input that decide sizes. The model takes no others.
+/// Values of an input that decides sizes. The model accepts no other values.
 HALITE_API
 void halite_session_builder_value(halite_session_builder *builder,
                                   const char *input,
@@ -1227,10 +1230,10 @@ HALITE_API void halite_session_builder_program_memory(halite_session_builder *bu
 /// Most bytes of memory that buffers take on each device that the session opens.
 HALITE_API void halite_session_builder_device_memory(halite_session_builder *builder, uint64_t bytes);
 
-/// The model or module comes from a stranger: the session confines what it can do, and bounds what it can use. No machine code, no
-/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host memory, 4 GiB
-/// on the device. Other functions of the builder, and the options of a call, say otherwise for themselves. A device that is open has to
-/// have been opened with `untrusted=on`.
+/// For a model or module that you do not trust. The session limits what it can do and use: no machine code, no
+/// files but the model's own, nothing kept in this user's caches; building, and each call, end after 60 s; 1 GiB of host
+/// memory, 4 GiB on the device. Other functions of the builder, and the options of a call, override these limits. A device that
+/// is open has to have been opened with `untrusted=on`.
 HALITE_API
 void halite_session_builder_untrusted(halite_session_builder *builder);
 
@@ -1241,21 +1244,21 @@ void halite_session_builder_state(halite_session_builder *builder,
                                   const char *input,
                                   const char *output);
 
-/// Takes nothing for state that is not named with `halite_session_builder_state`.
+/// Only inputs that `halite_session_builder_state` names are state.
 HALITE_API void halite_session_builder_without_state(halite_session_builder *builder);
 
 /// Reads the model or modules, opens devices, compiles what has no open sizes, loads weights, and begins to build pipelines. The
-/// options bound and watch the building itself. The builder is empty afterwards, and still has to be freed.
+/// options limit and report the building itself. The builder is empty afterwards, and you still have to free it.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_session_builder_build(halite_session_builder *builder,
                                            const halite_run_options *options,
                                            halite_session **out);
 
-/// Frees a builder, and what it has collected.
+/// Frees a builder and its settings.
 HALITE_API void halite_session_builder_free(halite_session_builder *builder);
 
-/// What it takes and gives. Belongs to the function.
+/// Its signature. It belongs to the function.
 HALITE_API const halite_signature *halite_function_signature(const halite_function *function);
 
 /// Runs it and waits for the results, which stay on the device until they are read.
@@ -1286,7 +1289,7 @@ halite_error *halite_function_prewarm(const halite_function *function,
                                       size_t input_count,
                                       const halite_run_options *options);
 
-/// Runs it once and tells where the time went. `outputs` may be NULL. The first call of a function also waits for its pipelines:
+/// Runs it once and measures where the time goes. `outputs` may be NULL. The first call of a function also waits for its pipelines:
 /// profile it after a call, or after `halite_function_prewarm`.
 HALITE_API
 HALITE_CHECK
@@ -1298,7 +1301,7 @@ halite_error *halite_function_profile(const halite_function *function,
                                       halite_profile **out);
 
 /// A new state: tensors that live on the device between the calls of a sequence, such as the caches of a decoder. They begin as
-/// zeros. Each state is a sequence of its own; all share the weights of the session. Fails where the function has no state.
+/// zeros. Each state is a sequence of its own; all share the weights of the session. Fails if the function has no state.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_function_state(const halite_function *function,
@@ -1307,10 +1310,10 @@ halite_error *halite_function_state(const halite_function *function,
 /// Frees a handle to a function.
 HALITE_API void halite_function_free(halite_function *function);
 
-/// Whether the results are there, or the call has failed: then waiting does not block.
+/// Whether the call has finished, with results or a failure. Then waiting does not block.
 HALITE_API bool halite_pending_is_done(const halite_pending *pending);
 
-/// Waits for the results. A wait that the options end leaves the call as it is: wait again, or free it. Every wait gives the same
+/// Waits for the results. If the options end a wait, the call continues: wait again, or free it. Every wait gives the same
 /// results.
 HALITE_API
 HALITE_CHECK
@@ -1318,10 +1321,10 @@ halite_error *halite_pending_wait(const halite_pending *pending,
                                   const halite_run_options *options,
                                   halite_outputs **out);
 
-/// Gives up the results of a call; its work runs to its end.
+/// Frees a call. Its work runs to its end, and its results are lost.
 HALITE_API void halite_pending_free(halite_pending *pending);
 
-/// Runs the function on this state and waits. The inputs are those that are no state; so are the results.
+/// Runs the function on this state and waits. Inputs and results are those that are not state.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_state_run(halite_state *state,
@@ -1330,22 +1333,22 @@ halite_error *halite_state_run(halite_state *state,
                                const halite_run_options *options,
                                halite_outputs **out);
 
-/// Back to the beginning: to what it began with. Memory is given back.
+/// Resets the state to its beginning, and frees its memory.
 HALITE_API HALITE_CHECK halite_error *halite_state_reset(halite_state *state);
 
-/// A second state with a copy of the tensors: from here on two sequences go their own ways.
+/// A second state with a copy of the tensors. From then on both are independent.
 HALITE_API HALITE_CHECK halite_error *halite_state_fork(halite_state *state, halite_state **out);
 
 /// Number of its tensors.
 HALITE_API size_t halite_state_count(const halite_state *state);
 
-/// The name of a tensor, which is that of the input; NULL behind the last.
+/// The name of a tensor, which is that of the input; NULL after the last.
 HALITE_API const char *halite_state_name(const halite_state *state, size_t index);
 
 /// Bytes that its tensors take on the device. Those that no call has used yet take none.
 HALITE_API size_t halite_state_size(const halite_state *state);
 
-/// A copy of a tensor as it is now, on the device. NULL, and no error, where it is not there yet because nothing has said its
+/// A copy of a tensor as it is now, on the device. NULL, and no error, if it does not exist yet because no call has decided its
 /// sizes.
 HALITE_API
 HALITE_CHECK
@@ -1363,7 +1366,7 @@ halite_error *halite_state_set(halite_state *state,
 /// The state as bytes, which `halite_state_load` takes: a safetensors file with the tensors by their names.
 HALITE_API HALITE_CHECK halite_error *halite_state_save(halite_state *state, halite_blob **out);
 
-/// Takes a state that `halite_state_save` gave, from the same function. The bytes are copied. Where it does not fit, nothing is
+/// Restores a state that `halite_state_save` made, of the same function. The bytes are copied. If it does not fit, nothing is
 /// changed.
 HALITE_API
 HALITE_CHECK
@@ -1383,7 +1386,8 @@ HALITE_API size_t halite_tokens_count(const halite_tokens *tokens);
 /// Frees tokens.
 HALITE_API void halite_tokens_free(halite_tokens *tokens);
 
-/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes; otherwise as `halite_session_builder_build`.
+/// Reads a language model (a GGUF file, or a decoder in another format) and builds all that writing text with it takes;
+/// otherwise as `halite_session_builder_build`.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_session_builder_generator(halite_session_builder *builder,
@@ -1400,13 +1404,13 @@ halite_error *halite_generator_session(const halite_generator *generator,
 /// How many tokens a sequence has room for.
 HALITE_API size_t halite_generator_context(const halite_generator *generator);
 
-/// How many tokens the model knows.
+/// The number of tokens in the model's vocabulary.
 HALITE_API size_t halite_generator_vocabulary_size(const halite_generator *generator);
 
-/// Whether a token ends what the model says.
+/// Whether a token ends an answer.
 HALITE_API bool halite_generator_is_end(const halite_generator *generator, uint32_t token);
 
-/// The tokens of a text, with that of the beginning if the model is used to it. Names of control tokens in the text, such as
+/// The tokens of a text, with a token for its beginning if the model expects one. Names of control tokens in the text, such as
 /// `<|im_end|>`, are plain text, unless `with_control` makes tokens of them: for what `halite_generator_chat` made.
 HALITE_API
 HALITE_CHECK
@@ -1415,7 +1419,7 @@ halite_error *halite_generator_tokenize(const halite_generator *generator,
                                         bool with_control,
                                         halite_tokens **out);
 
-/// The text of tokens. Control tokens have none; bytes that are no UTF-8 are replaced.
+/// The text of tokens. Control tokens have no text. Bytes that are not UTF-8 are replaced.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_generator_text(const halite_generator *generator,
@@ -1423,7 +1427,7 @@ halite_error *halite_generator_text(const halite_generator *generator,
                                     size_t count,
                                     halite_blob **out);
 
-/// The prompt of a conversation as text, by the model's chat template, up to where the model is to answer.
+/// The prompt of a conversation as text, by the model's chat template, up to the place where the model answers.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_generator_chat(const halite_generator *generator,
@@ -1440,14 +1444,14 @@ halite_error *halite_generator_sequence(const halite_generator *generator,
 /// Frees a generator. Sequences made from it keep what they need.
 HALITE_API void halite_generator_free(halite_generator *generator);
 
-/// Sets how tokens are chosen to Halite's own choices, which draw among likely tokens. The rest of the structure stays, the seed
+/// Sets Halite's own defaults for choosing tokens, which draw among likely tokens. The rest of the structure stays, the seed
 /// among it.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_generation_sampling(halite_generation *generation);
 
-/// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again; `kept`,
-/// which may be NULL, tells how many tokens that are.
+/// Sets the tokens of the sequence. A common beginning is kept, and not computed again; `kept`,
+/// which may be NULL, receives its number of tokens.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_prompt(halite_sequence *sequence,
@@ -1456,7 +1460,7 @@ halite_error *halite_sequence_prompt(halite_sequence *sequence,
                                      const halite_run_options *options,
                                      size_t *kept);
 
-/// Adds tokens and computes the logits behind them.
+/// Adds tokens and computes the logits that follow them.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_append(halite_sequence *sequence,
@@ -1464,7 +1468,7 @@ halite_error *halite_sequence_append(halite_sequence *sequence,
                                      size_t count,
                                      const halite_run_options *options);
 
-/// Adds tokens, and writes how likely each was behind those before it to `scores`, which has room for as many, as natural
+/// Adds tokens, and writes how likely each was after those before it to `scores`, which has room for as many, as natural
 /// logarithms. The first token of a sequence has nothing before it: 0. For generators with `scoring`.
 HALITE_API
 HALITE_CHECK
@@ -1474,8 +1478,9 @@ halite_error *halite_sequence_score(halite_sequence *sequence,
                                     const halite_run_options *options,
                                     double *scores);
 
-/// Lets the model write on, and tells each piece when it is there. The token that ends the text is neither told nor added. `stop`,
-/// which may be NULL, tells why it ended. When it fails, what was told stays.
+/// Lets the model write, and passes each piece of text to the callback at once. The token that ends the text is neither passed
+/// nor added. `stop`, which may be NULL, receives the reason why it ended. If it fails, the sequence keeps the pieces that were
+/// passed.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_generate(halite_sequence *sequence,
@@ -1483,7 +1488,7 @@ halite_error *halite_sequence_generate(halite_sequence *sequence,
                                        const halite_run_options *options,
                                        halite_stop *stop);
 
-/// Takes the tokens behind the first `count` back. Takes no time.
+/// Removes all tokens after the first `count`. Takes no time.
 HALITE_API void halite_sequence_truncate(halite_sequence *sequence, size_t count);
 
 /// Number of tokens so far.
@@ -1495,9 +1500,9 @@ HALITE_CHECK
 halite_error *halite_sequence_tokens(const halite_sequence *sequence,
                                      halite_tokens **out);
 
-/// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no error,
-/// where they have to be computed first: before the first token, behind `halite_sequence_load` and `halite_sequence_truncate`, and where
-/// the device chose the next token.
+/// Logits of the token that comes next, one for each token that the model knows: a tensor of floats on the host. NULL, and no
+/// error, where they have to be computed first: before the first token, after `halite_sequence_load` and
+/// `halite_sequence_truncate`, and where the device chose the next token.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_logits(const halite_sequence *sequence,
@@ -1506,7 +1511,7 @@ halite_error *halite_sequence_logits(const halite_sequence *sequence,
 /// Bytes of its caches on the device.
 HALITE_API size_t halite_sequence_size(const halite_sequence *sequence);
 
-/// A second sequence with the same tokens and a copy of the caches: from here on they go their own ways.
+/// A second sequence with the same tokens and a copy of the caches. From then on both are independent.
 HALITE_API HALITE_CHECK halite_error *halite_sequence_fork(halite_sequence *sequence, halite_sequence **out);
 
 /// Tokens and caches as bytes, for `halite_sequence_load` of a generator with the same model, context and types of caches.
@@ -1515,7 +1520,7 @@ HALITE_CHECK
 halite_error *halite_sequence_save(halite_sequence *sequence,
                                    halite_blob **out);
 
-/// Becomes what was saved. Where that does not fit, the sequence is without tokens.
+/// Restores a saved sequence. If it does not fit, the sequence has no tokens.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sequence_load(halite_sequence *sequence,
@@ -1525,8 +1530,8 @@ halite_error *halite_sequence_load(halite_sequence *sequence,
 /// Frees a sequence.
 HALITE_API void halite_sequence_free(halite_sequence *sequence);
 
-/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL takes the most
-/// likely ones.
+/// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL
+/// takes the most likely ones.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sampler_create(const halite_generation *generation,
@@ -1535,12 +1540,12 @@ halite_error *halite_sampler_create(const halite_generation *generation,
 /// Frees a sampler.
 HALITE_API void halite_sampler_free(halite_sampler *sampler);
 
-/// How many sequences take a step together at most.
+/// The largest number of sequences that take a step together.
 HALITE_API size_t halite_generator_batch(const halite_generator *generator);
 
-/// The next token of each of these sequences, which is added to them: what is behind all of them is computed together, so that weights are
-/// read once. Sequences come and go between steps: who writes is who is in the list. Each sequence and each sampler is in it once. Where
-/// the device chooses tokens (`halite_generator_options.choose_on`), it works on the step behind this one when the function returns.
+/// Chooses the next token of each of these sequences and adds it. The logits of all sequences are computed together, so that
+/// weights are read once. The list may change between steps. Each sequence and each sampler may be in it once. If the device
+/// chooses tokens (`halite_generator_options.choose_on`), it already computes the next step when the function returns.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_generator_step(const halite_generator *generator,
@@ -1548,8 +1553,8 @@ halite_error *halite_generator_step(const halite_generator *generator,
                                     size_t count,
                                     const halite_run_options *options);
 
-/// Adds a token to each of these sequences, and computes the logits behind it, of all together: for programs that choose tokens
-/// themselves. Both arrays have `count` elements; each sequence is there once.
+/// Adds a token to each of these sequences, and computes the logits that follow, of all together. For programs that choose tokens
+/// themselves. Both arrays have `count` elements, and each sequence may be in the list once.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_generator_append_each(const halite_generator *generator,
@@ -1568,14 +1573,14 @@ halite_error *halite_session_builder_embedder(halite_session_builder *builder,
 /// Most tokens of a text.
 HALITE_API size_t halite_embedder_longest(const halite_embedder *embedder);
 
-/// The tokens of a text, with those that the model is used to at its beginning and end.
+/// The tokens of a text, with the tokens that the model expects at its beginning and end.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_embedder_tokenize(const halite_embedder *embedder,
                                        const char *text,
                                        halite_tokens **out);
 
-/// The vector of a text's tokens, a tensor of floats on the host; of length 1 if `normalize` says so.
+/// The vector of a text's tokens, a tensor of floats on the host. `normalize` scales it to length 1.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_embedder_embed(const halite_embedder *embedder,
@@ -1589,8 +1594,8 @@ halite_error *halite_embedder_embed(const halite_embedder *embedder,
 HALITE_API void halite_embedder_free(halite_embedder *embedder);
 
 /// The profile as JSON. Times are in nanoseconds. `total_ns` is `upload_ns` + `launch_ns` + `wait_ns` + `download_ns`, by the
-/// host's clock; `devices` has what each device says of itself; `commands` what they ran, with the operation of the model that it
-/// computes. Fields are only ever added.
+/// host's clock; `devices` describes each device; `commands` lists what they ran, with the operation of the model that it
+/// computes. Later versions only add fields.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_profile_json(const halite_profile *profile,
@@ -1602,7 +1607,7 @@ HALITE_API HALITE_CHECK halite_error *halite_profile_trace(const halite_profile 
 /// Frees a profile.
 HALITE_API void halite_profile_free(halite_profile *profile);
 
-/// Reads a model; its format is told by its content.
+/// Reads a model. The library finds the format by its content.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_model_open(const halite_source *source,
@@ -1612,7 +1617,7 @@ halite_error *halite_model_open(const halite_source *source,
 /// Number of functions.
 HALITE_API size_t halite_model_function_count(const halite_model *model);
 
-/// What a function takes and gives, by its place; NULL behind the last. Belongs to the model.
+/// The signature of a function, by its index; NULL after the last. It belongs to the model.
 HALITE_API const halite_signature *halite_model_signature(const halite_model *model, size_t index);
 
 /// Frees a model.
@@ -1631,13 +1636,14 @@ halite_error *halite_compiled_write(const halite_compiled *compiled,
                                     const char *path);
 
 /// Writes the weights that the module asks for under the scope of `halite_compiler_external_parameters`, as an archive (`.irpa`).
-/// Fails where the weights are in the module.
+/// Fails if the weights are in the module.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_compiled_write_parameters(const halite_compiled *compiled,
                                                const char *path);
 
-/// What was decided and what it costs, as JSON: targets, kernels and why they, memory, work, sizes. Fields are only ever added.
+/// What the compiler decided and what it costs, as JSON: targets, kernels and the reasons for them, memory, work, sizes. Later
+/// versions only add fields.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_compiled_explain_json(const halite_compiled *compiled,
@@ -1658,10 +1664,10 @@ HALITE_API halite_compiler *halite_compiler_create(void);
 /// Adds a target: a kind of GPU, by its triple (`valhall-g78-android30`) or another name (`sm_90`, `rdna3`).
 HALITE_API void halite_compiler_target(halite_compiler *compiler, const char *name);
 
-/// Adds a device at hand as a target.
+/// Adds a device of this machine as a target.
 HALITE_API void halite_compiler_target_device(halite_compiler *compiler, const halite_device *device);
 
-/// Whether kernels for every Vulkan 1.1 device are in the module, too; they are, unless this says otherwise.
+/// Whether the module also has kernels for every Vulkan 1.1 device. The default is yes.
 HALITE_API void halite_compiler_baseline(halite_compiler *compiler, bool is_included);
 
 /// Which floats are used inside; by default the model's own.
@@ -1687,7 +1693,7 @@ void halite_compiler_shape(halite_compiler *compiler,
                            const size_t *shape,
                            size_t rank);
 
-/// Elements of an input that decide sizes. The function takes no others.
+/// Values of an input that decides sizes. The function accepts no other values.
 HALITE_API
 void halite_compiler_value(halite_compiler *compiler,
                            const char *input,
@@ -1696,10 +1702,10 @@ void halite_compiler_value(halite_compiler *compiler,
 /// The seed of random numbers that the model's operators draw; 0 unless this says otherwise.
 HALITE_API void halite_compiler_seed(halite_compiler *compiler, uint64_t seed);
 
-/// Adds a function that is compiled; without any, all are.
+/// Adds a function to compile. Without this, all functions are compiled.
 HALITE_API void halite_compiler_function(halite_compiler *compiler, const char *name);
 
-/// Name of the module; without, that of the model's file.
+/// The name of the module. The default is the name of the model's file.
 HALITE_API void halite_compiler_module_name(halite_compiler *compiler, const char *name);
 
 /// Names state: inputs and the outputs that replace them, such as `past_*` and `present_*`. May be called again. Without it, a

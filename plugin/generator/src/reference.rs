@@ -9,11 +9,12 @@ use crate::library::{self, FILES, FOLDER};
 const HEAD: &str = "\
 # The C interface
 
-What [`halite.h`](../../capi/include/halite/halite.h) declares, by topic. Made from `capi/src` by `cargo xtask header`; do not edit.
-[getting-started-c.md](../tutorials/getting-started-c.md) begins with a program; [c-packages.md](c-packages.md) tells what is installed,
-and how C++ sees it.
+All that [`halite.h`](../../capi/include/halite/halite.h) declares, by topic. `cargo xtask header` makes this page from `capi/src`; do
+not edit it. [getting-started-c.md](../tutorials/getting-started-c.md) begins with a program.
+[c-packages.md](c-packages.md) says what is installed, and how C++ sees it.
 
-## Contract
+Contents:
+- [Contract](#contract)
 ";
 
 /// A declaration with what is said of it.
@@ -29,10 +30,11 @@ pub fn generate(root: &Path) -> Result<String> {
     let items = items(&header);
     let mut by_name: BTreeMap<&str, &Item> = items.iter().map(|item| (item.name.as_str(), item)).collect();
     let contract = header.lines().skip_while(|line| *line != "//").map_while(|line| line.strip_prefix("//"));
-    let mut page = HEAD.to_owned();
+    let mut rules = "\n## Contract\n".to_owned();
     for line in contract.map(|line| line.strip_prefix(' ').unwrap_or(line)).filter(|line| !line.is_empty()) {
-        writeln!(page, "{line}")?;
+        writeln!(rules, "{line}")?;
     }
+    let (mut contents, mut topics) = (String::new(), String::new());
     for file in FILES {
         let source = fs::read_to_string(root.join(FOLDER).join(format!("{file}.rs")))?;
         let title = source.lines().next().and_then(|line| line.strip_prefix("//! "));
@@ -44,10 +46,18 @@ pub fn generate(root: &Path) -> Result<String> {
             }
         }
         if !topic.is_empty() {
-            write!(page, "\n## {}\n{topic}", title.trim_end_matches('.'))?;
+            let title = title.trim_end_matches('.');
+            writeln!(contents, "- [{title}](#{})", anchor(title))?;
+            write!(topics, "\n## {title}\n{topic}")?;
         }
     }
-    Ok(page)
+    Ok(format!("{HEAD}{contents}{rules}{topics}"))
+}
+
+/// The name by which links reach a heading.
+fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 /// Names that a source gives to functions, types and numbers, in their order.

@@ -2,7 +2,7 @@
 //! for each step, which all work at.
 //!
 //! The numbers are not fitted to measurements on GPUs: they are what a dispatch with its barrier takes on an H100
-//! (`docs/results/benchmarks.md`), and latencies and rates of its memory. Those of processors come of a few shapes on llvmpipe.
+//! (`docs/results/benchmarks-gpu-networks.md`), and latencies and rates of its memory. Those of processors come of a few shapes on llvmpipe.
 
 use halite_ops::recurrent::Recurrent;
 use halite_targets::Capabilities;

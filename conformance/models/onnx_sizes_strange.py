@@ -43,16 +43,7 @@ library("vitmatte", "VitMatteForImageMatting", lambda t: t.VitMatteConfig(backbo
 # Detectors.
 DINO = {**LAYERS, "decoder_layers": 2, "num_queries": 12, "num_feature_levels": 3, "encoder_n_points": 2, "decoder_n_points": 2, "disable_custom_kernels": True}
 
-
-def grounding(t):
-    import torch
-
-    # One exporter does not know this operator.
-    torch.isin = lambda own, others, **_: (own[..., None] == others).any(-1)
-    return t.GroundingDinoConfig(**DINO, max_text_len=32, text_config=t.BertConfig(**TEXT), backbone_config=t.SwinConfig(image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 4], window_size=4, out_features=["stage2", "stage3", "stage4"]))
-
-
-library("grounding_dino", "GroundingDinoForObjectDetection", grounding,
+library("grounding_dino", "GroundingDinoForObjectDetection", lambda t: t.GroundingDinoConfig(**DINO, max_text_len=32, text_config=t.BertConfig(**TEXT), backbone_config=t.SwinConfig(image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 4], window_size=4, out_features=["stage2", "stage3", "stage4"])),
         {"pixel_values": (lambda draw, b, h, w, n: draw.floats(b, 3, h, w), {0: "batch", 2: "h", 3: "w"}), "input_ids": (lambda draw, b, h, w, n: draw.ints(60, b, n), WORDS), "attention_mask": (lambda draw, b, h, w, n: np.ones((b, n), np.int64), WORDS)}, ("logits", "pred_boxes"), ((2, 64, 96, 6), (1, 64, 64, 4), (1, 96, 64, 9), (3, 64, 128, 5)))
 library("lw_detr", "LwDetrForObjectDetection", lambda t: t.LwDetrConfig(backbone_config=t.LwDetrViTConfig(**{**{k: v for k, v in VISION.items() if k != "intermediate_size"}, "num_hidden_layers": 4}, pretrain_image_size=32, num_windows=4, window_block_indices=[0, 2], out_features=["stage2", "stage4"]), projector_scale_factors=[1.0], d_model=32, decoder_layers=2, decoder_ffn_dim=48, decoder_self_attention_heads=4, decoder_cross_attention_heads=4, decoder_n_points=2, num_queries=12, group_detr=1),
         {"pixel_values": (lambda draw, b: draw.floats(b, 3, 32, 32), {0: "batch"})}, ("logits", "pred_boxes"), ((2,), (1,), (3,)))

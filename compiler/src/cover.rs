@@ -1,5 +1,7 @@
 //! Versions with open sizes: a few graphs that hold for many sizes each, found by trying sizes one after the other.
 
+mod senseless;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
@@ -12,6 +14,7 @@ use crate::{
     plan::{self, ModulePlan},
     signature::{Bindings, Dim, Signature, open_name},
 };
+use senseless::{Senseless, with_sizes};
 
 /// Fewest versions that are worth the look for open ones.
 const FEWEST: usize = 4;
@@ -346,6 +349,7 @@ impl Cover<'_> {
         let mut half = HalfPrecision::default();
         // The last are the largest, for which it matters most which kernels are chosen.
         let mut tries: Vec<Open> = Vec::new();
+        let mut out = Senseless::default();
         while let Some(example) = left.pop() {
             let mut bindings = opened(&versions[example], &self.inputs, &varies, Steps::None)?;
             let before = tries.iter().filter(|open| **open == bindings.open).count();
@@ -356,12 +360,11 @@ impl Cover<'_> {
             let (graph, own_half) = match self.graph(&bindings) {
                 // Not all that is done with one size is done with many.
                 Err(error) if error.is_unsupported() => return Ok(Err(error.to_string())),
-                Err(CompileError::Invalid { location, reason }) => {
-                    let sizes = self.text(&shapes[example]);
-                    return Err(CompileError::Invalid {
-                        location,
-                        reason: format!("{reason}, with {sizes}"),
-                    });
+                Err(error @ CompileError::Invalid { .. }) => {
+                    // The numbers that it was found with are these sizes, open or not.
+                    tries.pop();
+                    out.add(with_sizes(error, &self.inputs, &shapes[example]), graphs.len())?;
+                    continue;
                 }
                 made => made?,
             };
@@ -374,7 +377,8 @@ impl Cover<'_> {
                 return Ok(Err(format!("{} plans are for {joined} of them", graphs.len())));
             }
         }
-        Ok(Ok((Function { name: self.name.to_owned(), versions: graphs }, half)))
+        let left_out = out.finish(graphs.len())?;
+        Ok(Ok((Function { left_out, ..Function::new(self.name, graphs) }, half)))
     }
 
     /// Has a version hold for some more of the sizes that are left, if it can.
@@ -390,19 +394,6 @@ impl Cover<'_> {
         let step = near.len().div_ceil(MOST_HELD) | 1;
         bindings.holds = vec![example.to_vec()];
         bindings.holds.extend(near.into_iter().rev().step_by(step));
-    }
-
-    /// Dimensions of inputs for messages.
-    fn text(&self, shapes: &[Vec<u64>]) -> String {
-        let one = |(input, dims): (&Signature, &Vec<u64>)| {
-            let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
-            format!(
-                "{} of {}",
-                input.name,
-                if dims.is_empty() { "no size".to_owned() } else { dims.join("x") }
-            )
-        };
-        self.inputs.iter().zip(shapes).map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// The least and the largest size of each dimension, by name.

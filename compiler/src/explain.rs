@@ -61,6 +61,8 @@ pub struct FunctionReport {
     pub groups: usize,
     /// Bytes of memory that a call takes for values in between: what the version with the most needs.
     pub transient_bytes: u64,
+    /// What is wrong with sizes that were asked for and that it does not take, as the model makes no sense for them.
+    pub left_out: Option<String>,
     /// Its versions; where they are many, the first and the one with the most work.
     pub versions: Vec<WorkReport>,
 }
@@ -203,6 +205,7 @@ fn target(program: &Program, plan: &ModulePlan, target: &TargetPlan, baseline: b
             version_count: function.versions.len(),
             groups: plan.groups[f].len(),
             transient_bytes: target.functions[f].iter().map(|l| l.transient_bytes.value()).max().unwrap_or(0),
+            left_out: function.left_out.as_ref().map(ToString::to_string),
             versions: shown(&target.functions[f]).into_iter().map(version).collect(),
         }
     });

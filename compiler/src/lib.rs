@@ -51,4 +51,4 @@ pub use model::Model;
 pub use options::{BASELINE, CompileOptions};
 pub use parameters::{ParameterArchive, ParameterStorage};
 pub use passes::{Precision, PrintGraph};
-pub use program::{Function, ModelInfo, Program};
+pub use program::{Function, LeftOut, ModelInfo, Program};

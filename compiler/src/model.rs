@@ -259,7 +259,7 @@ impl Model {
         if total > 1 {
             control.report(Progress { stage: Stage::Importing, done: total, total });
         }
-        Ok((Function { name: name.to_owned(), versions: graphs }, half))
+        Ok((Function::new(name, graphs), half))
     }
 
     fn graph(&self, name: &str, bindings: &Bindings, control: &Control) -> Result<Graph, CompileError> {

@@ -1,6 +1,6 @@
 //! What is compiled: functions, and the versions of each.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
 use crate::{
     CompileError,
@@ -35,9 +35,36 @@ pub struct Function {
     /// One graph for each set of sizes and bound values. All have the same ports: names and element types. The first whose
     /// dimensions and bound values are those of the inputs at hand is run.
     pub versions: Vec<Graph>,
+    /// Sizes that were asked for and that no version is for.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Sizes for which a model makes no sense, such as those of pictures of which nothing is left when the model scales them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many combinations of sizes.
+    pub combinations: usize,
+    /// What is wrong with the largest of them: the node, why, and the sizes.
+    pub why: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LeftOut { combinations, why } = self;
+        if *combinations == 1 {
+            write!(f, "{why}")
+        } else {
+            write!(f, "{why}, and {} more", combinations - 1)
+        }
+    }
 }
 
 impl Function {
+    /// A function of these versions.
+    pub fn new(name: impl Into<String>, versions: Vec<Graph>) -> Function {
+        Function { name: name.into(), versions, left_out: None }
+    }
+
     /// Whether a version has sizes that callers decide.
     pub fn is_open(&self) -> bool {
         self.versions.iter().any(|graph| graph.open.is_some())
@@ -47,7 +74,7 @@ impl Function {
 impl Program {
     /// A program of one function with one version.
     pub fn of(name: impl Into<String>, graph: Graph) -> Self {
-        let functions = vec![Function { name: name.into(), versions: vec![graph] }];
+        let functions = vec![Function::new(name, vec![graph])];
         Program { functions, model: None }
     }
 

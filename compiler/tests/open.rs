@@ -103,4 +103,20 @@ fn pictures_have_few_versions_for_all_heights_and_widths() {
     let thin = pictures(2..=3, 200..=203);
     let error = model.open_function("main", &thin, Precision::Model, &options, &Control::new()).unwrap_err();
     assert!(error.to_string().contains("with picture of 3x3x203"), "{error}");
+    // With others among them, there are versions for these.
+    let some = pictures(2..=12, 200..=203);
+    let made = model.open_function("main", &some, Precision::Model, &options, &Control::new()).unwrap().0;
+    let left_out = made.left_out.clone().unwrap();
+    assert!(left_out.combinations == 16 && left_out.why.contains("with picture of 3x5x203"), "{left_out}");
+    let covers: Vec<Coverage> = made.versions.iter().map(Coverage::of).collect();
+    for (rows, columns) in (2..=12).flat_map(|rows| (200..=203).map(move |columns| (rows, columns))) {
+        let is_taken = covers.iter().any(|cover| cover.has([&[3, rows, columns][..]].into_iter()));
+        assert_eq!(is_taken, rows > 5, "{rows}x{columns}");
+    }
+    // And the module says to a call with those what the compiler said.
+    let program = halite_compiler::Program { functions: vec![made], model: None };
+    let compiled = compile(&program, &options, &Control::new()).unwrap();
+    let said = "not for all of them: Resize #16: a step is not 0, with picture of 3x5x203, and 15 more";
+    assert!(compiled.module.to_vec().windows(said.len()).any(|part| part == said.as_bytes()));
+    assert!(said.ends_with(compiled.report.targets[0].functions[0].left_out.as_ref().unwrap()));
 }

@@ -132,6 +132,13 @@ class Resize(OpRun):
         return (x[..., low] * (1 - at + low) + x[..., np.minimum(low + 1, size - 1)] * (at - low),)
 
 
+class GatherElements(OpRun):
+    op_domain = ""
+
+    def _run(self, data, indices, axis=0):
+        return (np.take_along_axis(data, indices, axis or 0),)
+
+
 class Pow(OpRun):
     op_domain = ""
 
@@ -150,7 +157,7 @@ class STFT(OpRun):
         return (np.stack([found.real, found.imag], -1),)
 
 
-OWN = [FastGelu, SkipLayerNormalization, FusedMatMul, Conv, ConvTranspose, LSTM, Resize, Pow, STFT]
+OWN = [FastGelu, SkipLayerNormalization, FusedMatMul, Conv, ConvTranspose, LSTM, Resize, GatherElements, Pow, STFT]
 
 
 def widened(model):

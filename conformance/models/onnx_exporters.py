@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import numpy as np
+from onnx_sizes import difference
 
 TOLERANCE = 2e-4
 RANDOM = np.random.default_rng(0)
@@ -254,10 +255,8 @@ def differ(given, wanted):
         others = [np.asarray(results[index]) for results in wanted]
         if any(own.shape != other.shape for other in others):
             return float("inf"), 0.0
-        if own.size:
-            scale = max(1.0, float(np.abs(others[0]).max()))
-            off = [float(np.abs(own.astype(np.float64) - other).max()) / scale for other in others]
-            worst = max(worst, (min(off), float(np.abs(others[0].astype(np.float64) - others[-1]).max()) / scale))
+        own, others = own.astype(np.float64), [other.astype(np.float64) for other in others]
+        worst = max(worst, (min(difference(own, other, 1.0) for other in others), difference(others[0], others[-1], 1.0)))
     return worst
 
 

@@ -70,8 +70,8 @@ def calls_of(path):
     return [calls[index] for index in sorted(calls)]
 
 
-def difference(found, wanted):
-    """The largest, relative to the largest number, or a thousandth if all are smaller; infinite where types or sizes differ."""
+def difference(found, wanted, least=1e-3):
+    """The largest, relative to the largest number, or `least` if all are smaller; infinite where types or sizes differ, or one is no number and the other is."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return float("inf")
     if wanted.size == 0:
@@ -84,7 +84,7 @@ def difference(found, wanted):
     found, wanted = found[finite], wanted[finite]
     if not wanted.size:
         return 0.0
-    return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-3))
+    return float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), least))
 
 
 def in_other_order(found, wanted):
@@ -189,7 +189,7 @@ def check(path, device, module=None, again=False):
         session = halite.Session(str(module or path), device=device, cache=False, max_loaded_versions=256)
     except halite.Error as error:
         return {"verdict": "refused", "why": str(error)[:500]}
-    worst, compared, bad, moved, took = 0.0, 0, [], 0, []
+    worst, compared, bad, moved, took, rows_of = 0.0, 0, [], 0, [], []
     took.append(round(time.monotonic() - begun, 2))
     for index, call in enumerate(calls):
         call = {name: value for name, value in call.items() if name in other.taken}
@@ -202,6 +202,7 @@ def check(path, device, module=None, again=False):
         except halite.Error as error:
             return {"verdict": "refused", "why": str(error)[:500], "call": index, "sizes": sizes}
         compared += 1
+        rows_of.append(len(wanted[0]) if np.ndim(wanted[0]) else 1)
         took.append(round(time.monotonic() - begun, 2))
         rows = in_other_order([np.asarray(out[name]) for name in names], wanted)
         if rows:
@@ -213,7 +214,7 @@ def check(path, device, module=None, again=False):
             if apart > tolerance(value):
                 bad.append([index, name, list(np.shape(out[name])), list(value.shape), apart, sizes])
     verdict = "not by ONNX Runtime" if compared == 0 else "wrong" if bad else "right"
-    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "seconds": took, "rows in another order": moved, "bad": bad[:4]}
+    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "seconds": took, "rows": rows_of, "rows in another order": moved, "bad": bad[:4]}
 
 
 def main():
@@ -238,6 +239,8 @@ def main():
         import onnx_sizes_kinds_more  # noqa: F401
         import onnx_sizes_library  # noqa: F401
         import onnx_sizes_more  # noqa: F401
+        import onnx_sizes_strange  # noqa: F401
+        import onnx_sizes_suppressed  # noqa: F401
         import onnx_sizes_torch  # noqa: F401
         import onnx_sizes_unnamed  # noqa: F401
         import onnx_sizes_unseen  # noqa: F401

@@ -5,6 +5,7 @@ import numpy as np
 from onnx_sizes_base import Drawn, case
 from onnx_sizes_decoders import causal, decoder
 from onnx_sizes_graphs import graph, inner
+from onnx_sizes_merge import branches
 
 
 def network(module, example, inputs, results, calls, spread=None):
@@ -61,7 +62,6 @@ def merged():
 
     import onnx
     import torch
-    from onnx import TensorProto, helper
     from transformers import GPTBigCodeConfig, GPTBigCodeForCausalLM
 
     config = GPTBigCodeConfig(vocab_size=60, n_embd=32, n_inner=48, n_layer=2, n_head=4, n_positions=256, multi_query=False)
@@ -83,23 +83,7 @@ def merged():
         with torch.no_grad():
             torch.onnx.export(one, given, made, dynamo=False, opset_version=17, input_names=[name for name, _ in names], output_names=results, dynamic_axes=dict(names))
         parts.append(onnx.load_from_string(made.getvalue()))
-    first, then = parts
-    for part, prefix in [(first, "first_"), (then, "then_")]:
-        kept = {value.name for value in part.graph.input}
-        rename = lambda name: name if not name or name in kept else prefix + name  # noqa: E731, B023
-        for node in part.graph.node:
-            node.input[:], node.output[:] = map(rename, node.input), map(rename, node.output)
-            assert not any(attribute.HasField("g") for attribute in node.attribute)
-        for own in [*part.graph.initializer, *part.graph.output]:
-            own.name = rename(own.name)
-        del part.graph.value_info[:]
-    weights = [*first.graph.initializer, *then.graph.initializer]
-    branches = [helper.make_graph(part.graph.node, name, [], [helper.make_tensor_value_info(value.name, TensorProto.FLOAT, None) for value in part.graph.output])
-                for part, name in [(then, "with_past"), (first, "no_past")]]
-    node = helper.make_node("If", ["use_cache_branch"], results, then_branch=branches[0], else_branch=branches[1])
-    ports = [*then.graph.input, helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])]
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"d{i}_{axis}" for axis in range(3 if name == "logits" else 4)]) for i, name in enumerate(results)]
-    model = helper.make_model(helper.make_graph([node], "merged", ports, given, weights), opset_imports=then.opset_import, ir_version=9)
+    model = branches(parts, results)
     draw, calls = Drawn(), []
     for batch, length, past in [(1, 4, 0), (1, 1, 4), (1, 1, 5), (1, 1, 6), (2, 3, 0), (2, 1, 3), (2, 1, 17), (1, 9, 0), (1, 1, 33)]:
         call = [draw.ints(60, batch, length), np.ones((batch, past + length), np.int64)]

@@ -210,7 +210,7 @@ mod tests {
         };
         let versions = sizes.iter().map(version).collect();
         let model = ModelInfo { format: "ONNX".to_owned(), name: "a model.onnx".to_owned() };
-        let functions = vec![Function { name: "main".to_owned(), versions }];
+        let functions = vec![Function::new("main", versions)];
         Program { functions, model: Some(model) }
     }
 

@@ -16,7 +16,12 @@ const MOST_SHOWN: usize = 64;
 /// The message: the versions, or the ranges of their sizes where they are many.
 pub fn refusal(function: &Function) -> String {
     let known = if function.versions.len() > MOST_LISTED { ranges(function) } else { each(function) };
-    format!("'{}' was not compiled for inputs of these sizes; it was compiled for: {known}", function.name)
+    let left_out = function.left_out.as_ref();
+    let left_out = left_out.map_or_else(String::new, |sizes| format!("; not for all of them: {sizes}"));
+    format!(
+        "'{}' was not compiled for inputs of these sizes; it was compiled for: {known}{left_out}",
+        function.name
+    )
 }
 
 fn each(function: &Function) -> String {

@@ -158,8 +158,7 @@ mod tests {
         let normed = b.normalize(product, Some(scale), Some(bias), norm).unwrap();
         also(&mut b, product, normed);
         let versions = vec![b.finish().unwrap()];
-        let program =
-            Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
+        let program = Program { functions: vec![Function::new("main", versions)], model: None };
         let target = Target::parse("hopper-h100-linux").unwrap();
         let options =
             CompileOptions { targets: vec![Capabilities::of(target)], baseline: false, ..Default::default() };

@@ -25,8 +25,7 @@ fn planned(states: &[&str], make: impl FnOnce(&mut Builder)) -> ModulePlan {
     graph.bind_states(states.iter().copied().zip(outputs.iter().map(String::as_str)));
     graph.check().unwrap();
     assert_eq!(graph.states.len(), states.len());
-    let program =
-        Program { functions: vec![Function { name: "main".to_owned(), versions: vec![graph] }], model: None };
+    let program = Program { functions: vec![Function::new("main", vec![graph])], model: None };
     let options = CompileOptions::default();
     plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap()
 }

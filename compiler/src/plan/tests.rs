@@ -26,7 +26,7 @@ fn made(make: impl FnOnce(&mut Builder)) -> Graph {
 }
 
 fn planned(versions: Vec<Graph>) -> ModulePlan {
-    let program = Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None };
+    let program = Program { functions: vec![Function::new("main", versions)], model: None };
     let options = CompileOptions::default();
     plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap()
 }
@@ -274,7 +274,7 @@ fn wrong_requests_are_refused() {
         })
     };
     let of = |functions: Vec<(&str, Vec<Graph>)>| {
-        let one = |(name, versions): (&str, Vec<Graph>)| Function { name: name.to_owned(), versions };
+        let one = |(name, versions): (&str, Vec<Graph>)| Function::new(name, versions);
         Program { functions: functions.into_iter().map(one).collect(), model: None }
     };
     let compile = |program: &Program, options: &CompileOptions| {

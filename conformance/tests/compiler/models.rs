@@ -72,7 +72,7 @@ fn models_of_the_corpus_compute_what_onnx_runtime_computes() {
             }
             Err(e) => panic!("{}: {e}", path.display()),
         };
-        let functions = vec![Function { name: "predict".to_owned(), versions }];
+        let functions = vec![Function::new("predict", versions)];
         let program = Program { functions, model: None };
         let compiled = compile(&program, &options, &Control::default()).unwrap();
         let session = device.session(&compiled);

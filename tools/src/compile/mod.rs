@@ -140,6 +140,7 @@ fn run(flags: &Flags) -> Result<()> {
             half + kept
         ));
     }
+    left_out(&compiled);
     let written = write(flags, path, &compiled)?;
     if let Some(file) = &flags.html {
         page::write(file, &page::explain(compiled.report()))?;
@@ -160,6 +161,19 @@ fn run(flags: &Flags) -> Result<()> {
     }
     console::remark(format_args!("{:.2} s", began.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// Says which sizes the module does not take.
+fn left_out(compiled: &Compiled) {
+    // Versions are the same for all targets.
+    for function in compiled.report().targets.iter().take(1).flat_map(|target| &target.functions) {
+        if let Some(why) = &function.left_out {
+            console::remark(format_args!(
+                "'{}' takes not all sizes that were asked for: {why}",
+                function.name
+            ));
+        }
+    }
 }
 
 /// Reads the model.

@@ -31,8 +31,8 @@ pub struct RequestFlags {
     /// called with. May be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE,…")]
     dim: Vec<String>,
-    /// Largest size of a symbolic dimension: the module takes all sizes from 1 up to it, or those of a range (past=0..64).
-    /// May be repeated
+    /// Largest size of a symbolic dimension: the module takes all sizes from 1 up to it, or those of a range (past=0..64), but
+    /// for those that make no sense to the model. May be repeated
     #[arg(long = "bound", value_name = "NAME=SIZE")]
     bound: Vec<String>,
     /// Dimensions of an input, such as image=1x3x224x224. Several (image=1x3x224x224,1x3x320x320) and ranges (x=1..8x64) make

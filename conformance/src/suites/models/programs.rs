@@ -270,7 +270,7 @@ fn sizes() -> Made<Sample> {
     Ok(Sample {
         name: "versions for several sizes",
         calls: vec![call(3), call(1), call(16), call(3)],
-        program: Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None },
+        program: Program { functions: vec![Function::new("main", versions)], model: None },
         versions: vec![2, 0, 1, 2],
     })
 }
@@ -318,7 +318,7 @@ fn ranges() -> Made<Sample> {
     Ok(Sample {
         name: "ranges of sizes",
         calls: sizes.into_iter().map(call).collect(),
-        program: Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None },
+        program: Program { functions: vec![Function::new("main", versions)], model: None },
         versions: sizes.into_iter().map(|(rows, past)| ((rows - 1) * PAST + past) as usize).collect(),
     })
 }
@@ -341,7 +341,7 @@ fn values() -> Made<Sample> {
     Ok(Sample {
         name: "versions for several values",
         calls: vec![call([4, 3]), call([3, 4])],
-        program: Program { functions: vec![Function { name: "main".to_owned(), versions }], model: None },
+        program: Program { functions: vec![Function::new("main", versions)], model: None },
         versions: vec![1, 0],
     })
 }

@@ -245,7 +245,7 @@ impl Checker {
             module_name: "module".to_owned(),
             parameters: inner::ParameterStorage::Embedded,
         };
-        let function = inner::Function { name: name.to_owned(), versions: vec![graph.clone()] };
+        let function = inner::Function::new(name, vec![graph.clone()]);
         let program = inner::Program { functions: vec![function], model: None };
         let compiled = inner::compile(&program, &compile, &super::control(limits)).map_err(super::error)?;
         let source = Source::bytes(compiled.module.to_vec()).named("the model with all of its results");

@@ -1,6 +1,6 @@
 //! Holds what ARCHITECTURE.md and CONTRIBUTING.md promise and no compiler checks: which crate depends on which, which crates of others
 //! are used, where unsafe code and the Vulkan binding may be, how long files and functions are, how many circles of files there
-//! are. Reads sources and manifests; compiles nothing.
+//! are, whether links in the documentation lead somewhere. Reads sources, pages and manifests; compiles nothing.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -10,6 +10,7 @@ mod dependencies;
 mod digest;
 mod lengths;
 mod limits;
+mod links;
 mod programs;
 mod published;
 mod sources;

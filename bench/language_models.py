@@ -36,7 +36,13 @@ SHAPES = {
     "qwen2_05b": ("qwen2", 24, 896, 14, 2, 64, 4864, 151936, True),
     "llama100m": ("llama", 12, 768, 12, 4, 64, 2048, 32000, True),
     "small": ("llama", 4, 512, 8, 4, 64, 1536, 2048, True),
+    # Of 48 and of 32 layers.
+    "qwen3_30b_8layers": ("qwen3moe", 8, 2048, 32, 4, 128, 768, 151936, False),
+    "mixtral_2layers": ("llama", 2, 4096, 32, 8, 128, 14336, 32000, False),
+    "small_experts": ("qwen3moe", 2, 512, 8, 4, 64, 256, 2048, True),
 }
+# Experts of a layer, and of a token: their inner width is the shape's.
+EXPERTS = {"qwen3_30b_8layers": (128, 8), "mixtral_2layers": (8, 2), "small_experts": (16, 4)}
 # Bytes of a block, its elements, and where 16-bit scales stand in it.
 BLOCKS = {
     Type.Q4_0: (18, 32, [0]),
@@ -84,6 +90,11 @@ def make(folder, name):
         (w.add_rope_dimension_count, dim), (w.add_layer_norm_rms_eps, 1e-5), (w.add_rope_freq_base, 500000.0), (w.add_vocab_size, tokens),
     ):  # fmt: skip
         set_to(value)
+    experts, used = EXPERTS.get(shape, (0, 0))
+    if experts:
+        w.add_expert_count(experts)
+        w.add_expert_used_count(used)
+        w.add_expert_feed_forward_length(inner)
     w.add_tokenizer_model("llama")
     w.add_token_list(["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"t{i}" for i in range(tokens - 259)])
     w.add_token_scores([0.0] * tokens)
@@ -91,8 +102,9 @@ def make(folder, name):
     w.add_bos_token_id(1)
     w.add_eos_token_id(2)
 
-    def matrix(name, rows, columns):
-        values = weights(kind, rows, columns, random)
+    def matrix(name, rows, columns, experts=None):
+        values = weights(kind, rows * (experts or 1), columns, random)
+        values = values.reshape(experts, rows, -1) if experts else values
         w.add_tensor(name + ".weight", values, raw_dtype=None if kind in (Type.F16, Type.F32) else kind)
 
     def vector(name, length, value=1.0):
@@ -108,12 +120,17 @@ def make(folder, name):
             ("attn_q", heads * dim, width), ("attn_k", kv_heads * dim, width), ("attn_v", kv_heads * dim, width),
             ("attn_output", width, heads * dim), ("ffn_gate", inner, width), ("ffn_up", inner, width), ("ffn_down", width, inner),
         ):  # fmt: skip
+            if experts and name.startswith("ffn"):
+                matrix(block + name + "_exps", rows, columns, experts)
+                continue
             matrix(block + name, rows, columns)
             if arch == "qwen2" and name in ("attn_q", "attn_k", "attn_v"):
                 vector(block + name + ".bias", rows, 0.01)
+        if experts:
+            w.add_tensor(block + "ffn_gate_inp.weight", random.standard_normal((experts, width), dtype=np.float32) * np.float32(width**-0.5))
         vector(block + "attn_norm.weight", width)
         vector(block + "ffn_norm.weight", width)
-        if arch == "qwen3":
+        if arch in ("qwen3", "qwen3moe"):
             vector(block + "attn_q_norm.weight", dim)
             vector(block + "attn_k_norm.weight", dim)
     w.write_header_to_file()

@@ -9,12 +9,15 @@ use crate::{
     plans::{Lower, moves::narrow_all},
 };
 
-/// Rows of the result for which weights are read anew for each.
-const FEW_ROWS: u64 = 32;
+/// Rows of the result for which weights are read anew for each: as many as take no part in halves.
+const FEW_ROWS: u64 = ExpertMatMul::EXACT_ROWS;
+/// Invocations of a workgroup on matrix units, twice as many as columns.
+const COOP_LANES: u32 = 128;
 
 impl Lower for ExpertMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
+            "coop" => coop(self, build),
             "tiled" => tiled(self, build, params),
             "vector" => vector(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -56,6 +59,17 @@ fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
     }
     let grid = [groups(op.n, lanes / span * columns)?, op.rows(), 1.into()];
     step(op, build, vec![lanes, span, columns], None, grid)
+}
+
+/// Matrix units: tiles of as many rows as most experts have.
+fn coop(op: &ExpertMatMul, build: &str) -> Result<Plan, Unfit> {
+    if op.rows() <= FEW_ROWS {
+        return Err(Unfit(format!("is for more than {FEW_ROWS} rows, and these are {}", op.rows())));
+    }
+    let bm = if op.rows() > op.experts.saturating_mul(32) { 64 } else { 32 };
+    let columns = COOP_LANES / 2;
+    let grid = [groups(op.n, columns)?, op.experts.into(), 1.into()];
+    step(op, build, vec![COOP_LANES, bm, columns], Some([op.rows(), op.rows()]), grid)
 }
 
 /// Turns of all loops in which rows of a tile are computed, and those in which they are looked for.

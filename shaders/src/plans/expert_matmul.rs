@@ -93,3 +93,36 @@ fn tiled(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
     let grid = [groups(op.n, bn)?, op.experts.into(), pieces];
     step(op, build, vec![lanes, bm, bn, tm], Some([op.rows(), piece]), grid)
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{Operation, blocks::BlockFormat, expert_matmul::RowLayout};
+
+    use super::*;
+    use crate::variants_of;
+
+    #[test]
+    fn many_rows_go_to_matrix_units() {
+        // (columns of workgroups, experts, rows of a tile)
+        let of = |tokens: u64, used, experts| {
+            let format = RowLayout::Blocks(BlockFormat::Q4K);
+            let op = ExpertMatMul {
+                tokens: tokens.into(),
+                used,
+                shared: true,
+                n: 768,
+                k: 2048,
+                experts,
+                first: 0,
+                format,
+            };
+            let variant = variants_of("expert_matmul").find(|v| v.name == "expert_matmul.q4_k.coop").unwrap();
+            let plan = variant.plan(&Operation::ExpertMatMul(op));
+            plan.map(|plan| (plan.steps[0].exact_grid(), plan.steps[0].constants[1]))
+        };
+        assert_eq!(of(512, 8, 128), Ok(([12, 128, 1], 32)));
+        assert_eq!(of(512, 2, 8), Ok(([12, 8, 1], 64)));
+        assert_eq!(of(17, 2, 8), Ok(([12, 8, 1], 32)));
+        assert!([of(16, 2, 8), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
+    }
+}

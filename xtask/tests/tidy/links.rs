@@ -51,7 +51,7 @@ fn links(text: &str) -> Vec<String> {
 fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     // An odd quote at the end quotes nothing.
-    let whole = if parts.len() % 2 == 0 { parts.len() - 1 } else { parts.len() };
+    let whole = if parts.len().is_multiple_of(2) { parts.len() - 1 } else { parts.len() };
     parts
         .iter()
         .enumerate()

@@ -3,10 +3,11 @@
 // FORMAT_<name> says which format they have. Rows have an even number of chunks.
 //
 // pair_chunk(quarter, p) is the p-th chunk of invocation `quarter`, of the eight: the second lies PAIR_APART behind the first. fetch_pair
-// reads, align_pair brings what it read to its places, four_codes makes the codes of a quad of a chunk, pair_scales its scales and offsets: a weight is scale * code - offset. A
-// chunk has PAIR_SCALES scales and PAIR_OFFSETS offsets (none, one, or as many as scales), of as many quads each. Codes that are upper
-// bits of bytes come as many times as large as they lie: pair_factor is what activations are to be multiplied with for that. A template
-// includes blocks.glsl first; where PAIR_TABLE is defined, it calls fill_table, and a barrier, before it makes codes.
+// reads, align_pair brings what it read to its places, four_codes makes the codes of a quad of a chunk, pair_scales its scales and
+// offsets: a weight is scale * code - offset. A chunk has PAIR_SCALES scales and PAIR_OFFSETS offsets (none, one, or as many as scales),
+// of as many quads each. Upper bits of bytes are taken where they lie, so that such codes are 4 or 16 times as large: pair_factor is what
+// activations are to be multiplied with for that. A template includes blocks.glsl first; where PAIR_TABLE is defined, it calls
+// fill_table, and a barrier, before it makes codes.
 
 #ifndef BLOCK_PAIRS_GLSL
 #define BLOCK_PAIRS_GLSL
@@ -208,7 +209,7 @@ uint pair_word(uint words[PAIR_WORDS], bool half_behind, uint i) {
 
 // Brings words to where codes and scales are taken from. `behind`: the block begins in the middle of a word.
 void align_pair(inout uint words[PAIR_WORDS], bool behind) {
-    // For Q6_K, whose words have fewer chunks, each code's own way is as short.
+    // Q6_K brings each word to its place where it makes codes of it, which takes less time there (docs/results/kernels.md).
 #ifdef FORMAT_Q3_K
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         words[i] = pair_word(words, behind, i);
@@ -310,7 +311,7 @@ void pair_scales(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, out 
     }
 #elif defined(FORMAT_Q3_K)
     const float scale = unpackHalf2x16(words[21]).x;
-    // Four bits of a byte for each of eight, of which the other four are those of eight later ones; and two for every fourth.
+    // The lower four bits of 16 scales are in eight bytes, the first eight scales' in lower halves. The upper two are in four bytes.
     const uint lows = quarter % 2u == 0u ? words[18] : words[19], highs = words[20] >> (2u * quarter);
     [[unroll]] for (uint h = 0; h < 2; ++h) {
         const uint at = 8u * (2u * p + h);

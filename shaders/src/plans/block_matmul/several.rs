@@ -101,6 +101,16 @@ mod tests {
     }
 
     #[test]
+    fn weights_that_are_read_beyond_their_blocks_are_whole_words() {
+        let fits = |format, n| planned(BlockMatMul::new(8, n, 256, format)).is_ok();
+        // 84, 110 and 136 bytes a row.
+        for (format, least) in [(BlockFormat::Q2K, 4), (BlockFormat::Q3K, 8), (BlockFormat::Iq4Xs, 2)] {
+            assert!(fits(format, least) && fits(format, 3 * least) && !fits(format, least + 1), "{format}");
+        }
+        assert!(fits(BlockFormat::Q6K, 1) && fits(BlockFormat::Iq4Nl, 1));
+    }
+
+    #[test]
     fn each_processor_has_subgroups_and_all_sums_fit_shared_memory() {
         let of = |tiles, steps| {
             let shares = Shares::of([tiles, steps], [132, 8]);

@@ -9,8 +9,8 @@ use crate::{
     plans::{Lower, moves::narrow_all},
 };
 
-/// Rows of the result for which weights are read anew for each: as many as take no part in halves.
-const FEW_ROWS: u64 = ExpertMatMul::EXACT_ROWS;
+/// Rows of the result for which weights are read anew for each.
+const FEW_ROWS: u64 = 32;
 /// Invocations of a workgroup on matrix units, twice as many as columns.
 const COOP_LANES: u32 = 128;
 
@@ -63,8 +63,10 @@ fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
 
 /// Matrix units: tiles of as many rows as most experts have.
 fn coop(op: &ExpertMatMul, build: &str) -> Result<Plan, Unfit> {
-    if op.rows() <= FEW_ROWS {
-        return Err(Unfit(format!("is for more than {FEW_ROWS} rows, and these are {}", op.rows())));
+    // Where rows share experts, weights are read once for all of one.
+    let few = if op.rows() >= op.experts { ExpertMatMul::EXACT_ROWS } else { FEW_ROWS };
+    if op.rows() <= few {
+        return Err(Unfit(format!("is for more than {few} rows, and these are {}", op.rows())));
     }
     let bm = if op.rows() > op.experts.saturating_mul(32) { 64 } else { 32 };
     let columns = COOP_LANES / 2;
@@ -102,7 +104,7 @@ mod tests {
     use crate::variants_of;
 
     #[test]
-    fn many_rows_go_to_matrix_units() {
+    fn rows_go_to_matrix_units_where_they_are_many_or_share_experts() {
         // (columns of workgroups, experts, rows of a tile)
         let of = |tokens: u64, used, experts| {
             let format = RowLayout::Blocks(BlockFormat::Q4K);
@@ -122,7 +124,7 @@ mod tests {
         };
         assert_eq!(of(512, 8, 128), Ok(([12, 128, 1], 32)));
         assert_eq!(of(512, 2, 8), Ok(([12, 8, 1], 64)));
-        assert_eq!(of(17, 2, 8), Ok(([12, 8, 1], 32)));
-        assert!([of(16, 2, 8), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
+        assert_eq!(of(4, 2, 8), Ok(([12, 8, 1], 32)));
+        assert!([of(3, 2, 8), of(2, 2, 4), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
     }
 }

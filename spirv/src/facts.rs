@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
+use spirv::{BuiltIn, Decoration, GlslStd450Op, Op, StorageClass};
 
 use crate::{
     decorations::Decorations, entry::Entry, error::SpirvError, module::Inst, program::ParsedModule,
@@ -25,6 +25,8 @@ pub struct ModuleFacts {
     pub extensions: Vec<String>,
     /// Whether 16-bit floats of IEEE 754 occur: values of that type, or words that they are packed into or unpacked from.
     pub has_halves: bool,
+    /// Whether a variable is the number of workgroups of the dispatch (`NumWorkgroups`).
+    pub counts_workgroups: bool,
     /// The compute entry points.
     pub entry_points: Vec<EntryFacts>,
 }
@@ -95,7 +97,7 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
     let decorations = Decorations::read(module);
     let (mut capabilities, mut extensions) = (Vec::new(), Vec::new());
     let mut models = (String::new(), String::new());
-    let mut has_halves = false;
+    let (mut has_halves, mut counts_workgroups) = (false, false);
     for inst in module.insts() {
         let words = module.operands(inst);
         match inst.op {
@@ -108,6 +110,7 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
             // A second operand names another encoding.
             Op::TypeFloat => has_halves |= words == [16],
             Op::QuantizeToF16 => has_halves = true,
+            Op::Decorate => counts_workgroups |= words.get(1..) == Some(&NUM_WORKGROUPS),
             Op::ExtInst => has_halves |= is_packing(module.glsl_op(words[0], words[1])),
             _ => {}
         }
@@ -121,9 +124,13 @@ pub fn analyze(words: &[u32]) -> Result<ModuleFacts, SpirvError> {
         capabilities,
         extensions,
         has_halves,
+        counts_workgroups,
         entry_points,
     })
 }
+
+/// The decoration of variables that are the number of workgroups.
+const NUM_WORKGROUPS: [u32; 2] = [Decoration::BuiltIn as u32, BuiltIn::NumWorkgroups as u32];
 
 /// Whether an instruction packs 16-bit floats into words or takes them out.
 fn is_packing(op: Option<GlslStd450Op>) -> bool {

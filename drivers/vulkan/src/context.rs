@@ -8,7 +8,7 @@ use std::{
 };
 
 use ash::vk;
-use halite_facts::DeviceFacts;
+use halite_facts::{DeviceFacts, DeviceType};
 use halite_hal::{DeviceInfo, Result, Status};
 
 use crate::{
@@ -93,6 +93,12 @@ impl DeviceContext {
         caller: Caller,
     ) -> Arc<Self> {
         Arc::new(open::adopt(found, options, plan, device, caller))
+    }
+
+    /// Whether dispatches may go in several, so that none outlasts a submission by much: where processors compute, one
+    /// may take seconds. GPUs are never so slow.
+    pub(crate) fn divides_dispatches(&self) -> bool {
+        self.facts.device_type == DeviceType::Cpu && self.options.submission_limit.is_some()
     }
 
     /// Calls something that uses a Vulkan queue, with the program kept away from it.

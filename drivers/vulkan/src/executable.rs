@@ -140,7 +140,9 @@ impl KernelBuilder<'_> {
         let entry_point = CString::new(pipeline.entry_point.as_str()).map_err(|_| {
             status!(InvalidArgument, "kernel '{}' has a zero byte in its name", pipeline.name)
         })?;
-        let source = PipelineSource { words, entry_point, required_subgroup_size, constants };
+        let counts_workgroups = shader.facts.counts_workgroups;
+        let source =
+            PipelineSource { words, entry_point, required_subgroup_size, constants, counts_workgroups };
         let key = KernelKey::new(&pipeline.name, &source, &desc);
         let kernel = self.shared.get_or_make(key, || {
             let layout =

@@ -2,6 +2,7 @@
 //! may fail; recording it cannot.
 
 mod dispatch;
+mod divide;
 mod record;
 mod strict;
 mod transfer;
@@ -23,6 +24,7 @@ use crate::{
     context::DeviceContext,
     descriptors::{DescriptorPools, DescriptorWrite, SetShape, vk_writes},
     device::Core,
+    pipeline::Kernel,
     profile::Timer,
     queue::{Cut, Keeper, Pace, Weight},
 };
@@ -138,10 +140,19 @@ impl Resolver<'_> {
 }
 
 /// Workgroup counts of a dispatch.
+#[derive(Clone, Copy)]
 enum Counts {
     Direct([u32; 3]),
-    /// More than the device allows at once: in parts of at most `most`, each given by push constants from `offset` on.
+    /// Some of the workgroups, by the first of them.
+    Piece {
+        first: [u32; 3],
+        groups: [u32; 3],
+    },
+    /// The same in parts of at most `most`, each given by push constants from `offset` on: the device allows no more at once, or
+    /// the kernel asks for the `total`.
     Parts {
+        first: [u32; 3],
+        groups: [u32; 3],
         total: [u32; 3],
         most: [u32; 3],
         offset: u32,
@@ -150,6 +161,7 @@ enum Counts {
 }
 
 /// Where a dispatch finds its bindings.
+#[derive(Clone)]
 enum Arguments {
     /// Descriptor sets, by index in the program's shapes.
     Sets(Range<usize>),
@@ -176,6 +188,7 @@ enum Step {
         bytes: bytes::Bytes,
     },
     Dispatch {
+        kernel: Arc<Kernel>,
         pipeline: vk::Pipeline,
         layout: vk::PipelineLayout,
         arguments: Arguments,
@@ -305,9 +318,13 @@ impl PreparedCommands {
         self.dispatches
     }
 
-    /// Decides where it is cut; the number of its parts. What is measured command by command stays whole.
+    /// Divides its long dispatches and decides where it is cut; the number of its parts. What is measured command by command
+    /// stays whole.
     pub fn decide_cut(&mut self, pace: &Pace) -> usize {
         let whole = !self.timed.is_empty();
+        if !whole {
+            self.divide(pace);
+        }
         self.cut.insert(pace.cut(self.steps.len(), self.weights.clone(), whole)).len()
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct PipelineSource {
     pub required_subgroup_size: Option<u32>,
     /// Specialization constants: constant id n is entry n.
     pub constants: Arc<[u32]>,
+    /// Whether it may ask how many workgroups its dispatch has.
+    pub counts_workgroups: bool,
 }
 
 /// A dispatchable function. Any thread may use it.
@@ -90,6 +92,11 @@ impl Kernel {
             split: Mutex::default(),
             access_plan: OnceLock::new(),
         }
+    }
+
+    /// Whether its code may ask how many workgroups a dispatch has.
+    pub fn counts_workgroups(&self) -> bool {
+        self.source.counts_workgroups
     }
 
     /// The pipeline. Builds it in this thread if nobody has begun, waits for whoever has. Tries once more where memory
@@ -260,7 +267,10 @@ fn create_with_module(
     if source.required_subgroup_size.is_some() {
         stage = stage.push_next(&mut subgroup);
     }
-    let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+    let mut info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+    if ctx.divides_dispatches() {
+        info[0].flags |= vk::PipelineCreateFlags::DISPATCH_BASE;
+    }
     // SAFETY: module and layout are live and fit each other (`executable` compared them); the cache is internally
     // synchronized; all arrays live until the call returns.
     let made = unsafe { ctx.device.create_compute_pipelines(ctx.pipeline_cache.handle(), &info, None) };

@@ -61,9 +61,12 @@ impl PreparedCommands {
             DispatchCounts::Direct(counts) => Some(*counts),
             DispatchCounts::Indirect(_) => None,
         };
-        self.weights.push(Weight::new(self.steps.len(), kernel.id, groups, call.constants));
+        let weight = Weight::new(self.steps.len(), kernel.id, groups, call.constants);
+        let whole = !core.ctx.divides_dispatches();
+        self.weights.push(if whole { weight } else { weight.divisible() });
         self.dispatches += 1;
         self.steps.push(Step::Dispatch {
+            kernel: kernel.clone(),
             pipeline,
             layout,
             arguments,
@@ -188,7 +191,7 @@ fn parts(core: &Core, kernel: &Kernel, total: [u32; 3], most: [u32; 3]) -> Resul
             core.ctx.info.name
         ));
     }
-    Ok(Counts::Parts { total, most, offset: kernel.split_offset() })
+    Ok(Counts::Parts { first: [0; 3], groups: total, total, most, offset: kernel.split_offset() })
 }
 
 fn check_arguments(kernel: &Arc<Kernel>, call: &Call<'_>) -> Result<()> {

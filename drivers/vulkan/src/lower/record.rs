@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ash::vk;
 
-use super::{Arguments, Counts, PreparedCommands, Step};
+use super::{Arguments, Counts, PreparedCommands, Step, divide::pieces};
 use crate::{context::DeviceContext, descriptors::vk_writes, profile::Timer};
 
 const TRANSFER: vk::PipelineStageFlags = vk::PipelineStageFlags::TRANSFER;
@@ -174,7 +174,7 @@ impl PreparedCommands {
         step: &Step,
         bound: &mut vk::Pipeline,
     ) {
-        let Step::Dispatch { pipeline, layout, arguments, constants, counts } = step else { return };
+        let Step::Dispatch { pipeline, layout, arguments, constants, counts, .. } = step else { return };
         let point = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: the command buffer is recording and only the caller has it. Pipeline, layout, sets and buffers
         // fit each other and are kept by the program; ranges were checked when it was built.
@@ -202,9 +202,10 @@ impl PreparedCommands {
             }
             match counts {
                 Counts::Direct([x, y, z]) => ctx.device.cmd_dispatch(target, *x, *y, *z),
-                Counts::Parts { total, most, offset } => {
-                    record_parts(ctx, target, *layout, *total, *most, *offset);
+                Counts::Piece { first: [x, y, z], groups } => {
+                    ctx.device.cmd_dispatch_base(target, *x, *y, *z, groups[0], groups[1], groups[2]);
                 }
+                Counts::Parts { .. } => record_parts(ctx, target, *layout, counts),
                 Counts::Indirect(buffer, offset) => {
                     ctx.device.cmd_dispatch_indirect(target, *buffer, *offset);
                 }
@@ -215,22 +216,14 @@ impl PreparedCommands {
 
 /// Records one dispatch as several, each with its first workgroup and the total as push constants. No barriers: the
 /// parts are no more ordered than the workgroups of one dispatch are.
-fn record_parts(
-    ctx: &DeviceContext,
-    target: vk::CommandBuffer,
-    layout: vk::PipelineLayout,
-    total: [u32; 3],
-    most: [u32; 3],
-    offset: u32,
-) {
-    let starts = |axis: usize| (0..total[axis]).step_by(most[axis] as usize);
-    for (z, y, x) in starts(2).flat_map(|z| starts(1).flat_map(move |y| starts(0).map(move |x| (z, y, x)))) {
-        let first = [x, y, z];
+fn record_parts(ctx: &DeviceContext, target: vk::CommandBuffer, layout: vk::PipelineLayout, counts: &Counts) {
+    let Counts::Parts { first: begin, groups, total, most, offset } = *counts else { return };
+    for (first, [x, y, z]) in pieces(groups, most) {
+        let first: [u32; 3] = std::array::from_fn(|axis| begin[axis] + first[axis]);
         let mut bytes = [0; halite_spirv::REBASE_BYTES as usize];
         for (place, value) in bytes.as_chunks_mut().0.iter_mut().zip(first.into_iter().chain(total)) {
             *place = value.to_ne_bytes();
         }
-        let [x, y, z] = std::array::from_fn(|axis| most[axis].min(total[axis] - first[axis]));
         // SAFETY: the command buffer is recording, only the caller has it, and pipeline and bindings are in place; the
         // layout has the push constants, and each part is within the device's limits.
         unsafe {

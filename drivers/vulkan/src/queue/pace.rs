@@ -4,7 +4,7 @@
 //!
 //! A dispatch is known by its kernel, its workgroups and its constants. What it took is learnt from submissions whose end was
 //! seen (`seen.rs`); before that it is guessed from its workgroups, and few such dispatches are with the device at a time: a guess may be
-//! wrong by any factor. Fills, updates and copies are taken for what their bytes say until something else is learnt.
+//! wrong by any factor. One that is long is divided (`lower/divide.rs`); its pieces are known by its time and their share of it. Fills, updates and copies are taken for what their bytes say until something else is learnt.
 
 use std::{
     collections::HashMap,
@@ -27,6 +27,10 @@ const AHEAD: u64 = 2;
 const MOST_KNOWN: usize = 1 << 15;
 /// A measurement further than this from what was expected, up or down, is learnt from.
 const SURPRISE: u64 = 2;
+/// Nanoseconds that a workgroup may well take on a processor.
+const SLOW_GROUP: f64 = 1e6;
+/// Most pieces of a dispatch of which nothing is known.
+const GUESSED_PIECES: f64 = 64.0;
 /// Longest that a dispatch is taken for, in nanoseconds.
 const LONGEST: f64 = 1e13;
 
@@ -37,6 +41,10 @@ pub(crate) struct Weight {
     pub step: usize,
     key: u64,
     amount: Amount,
+    /// Of the whole dispatch, how much this is.
+    share: f64,
+    /// How many pieces it can be divided into at most; one where it is whole in any case.
+    divisible: u64,
     /// Nanoseconds that it was taken for when the recording was cut.
     estimate: f64,
 }
@@ -55,14 +63,31 @@ impl Weight {
         (kernel, groups, constants).hash(&mut hasher);
         let count = |groups: [u32; 3]| groups.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
         let amount = Amount::Groups(groups.map_or(1, count));
-        Weight { step, key: hasher.finish(), amount, estimate: 0.0 }
+        Weight { step, key: hasher.finish(), amount, share: 1.0, divisible: 1, estimate: 0.0 }
+    }
+
+    /// The same, which can be divided into as many pieces as it has workgroups.
+    pub fn divisible(self) -> Weight {
+        let Amount::Groups(groups) = self.amount else { return self };
+        Weight { divisible: groups, ..self }
+    }
+
+    /// The same, which stays whole.
+    pub fn indivisible(self) -> Weight {
+        Weight { divisible: 1, ..self }
+    }
+
+    /// A piece of it, of so many of all `whole` workgroups.
+    pub fn piece(&self, step: usize, groups: u64, whole: u64) -> Weight {
+        Weight { step, divisible: groups, share: groups as f64 / whole as f64, ..*self }
     }
 
     /// A fill, an update or a copy of so many bytes.
     pub fn transfer(step: usize, bytes: u64) -> Weight {
         let mut hasher = DefaultHasher::new();
         ("bytes", bytes).hash(&mut hasher);
-        Weight { step, key: hasher.finish(), amount: Amount::Bytes(bytes), estimate: 0.0 }
+        let amount = Amount::Bytes(bytes);
+        Weight { step, key: hasher.finish(), amount, share: 1.0, divisible: 1, estimate: 0.0 }
     }
 
     fn is_dispatch(&self) -> bool {
@@ -200,7 +225,7 @@ impl Pace {
             let known = self.known.lock();
             for (index, weight) in weights.iter_mut().enumerate() {
                 let time = known.get(&weight.key).copied();
-                let estimate = time.unwrap_or_else(|| self.guess(weight.amount));
+                let estimate = time.map_or_else(|| self.guess(weight), |time| time * weight.share);
                 let is_guess = time.is_none() && weight.is_dispatch();
                 let full =
                     sum + estimate > limit || (is_guess && unknown >= self.unknown && limit.is_finite());
@@ -222,9 +247,29 @@ impl Pace {
         Cut { weights, parts }
     }
 
+    /// How many pieces a dispatch is best divided into.
+    pub fn pieces(&self, weight: &Weight) -> u64 {
+        let (Some(limit), true) = (self.limit, weight.divisible > 1) else { return 1 };
+        let limit = limit as f64;
+        let known = self.known.lock().get(&weight.key).copied();
+        let pieces = match known.map(|time| time * weight.share) {
+            Some(time) if time <= limit * 1.5 => 1.0,
+            Some(time) => time / limit,
+            None => (weight.divisible as f64 * SLOW_GROUP / limit).min(GUESSED_PIECES),
+        };
+        (pieces.ceil() as u64).clamp(1, weight.divisible)
+    }
+
+    /// Whether something is known of the time of a dispatch.
+    pub fn knows(&self, weight: &Weight) -> bool {
+        self.known.lock().contains_key(&weight.key)
+    }
+
     /// Nanoseconds that something is taken for of which nothing is known.
-    fn guess(&self, amount: Amount) -> f64 {
-        match amount {
+    fn guess(&self, weight: &Weight) -> f64 {
+        match weight.amount {
+            // It was divided for fear that it is slow.
+            Amount::Groups(groups) if weight.share < 1.0 => SLOW_GROUP * groups as f64 * weight.share,
             Amount::Groups(groups) => self.guess * groups as f64,
             Amount::Bytes(bytes) => self.byte * bytes as f64,
         }
@@ -237,7 +282,9 @@ impl Pace {
             return false;
         }
         let long = |part: &Part| {
-            part.weights.len() > 1 && part.estimate.load(Ordering::Relaxed) > limit.saturating_mul(3) / 2
+            let weights = &cut.weights[part.weights.clone()];
+            let divisible = weights.len() > 1 || weights.iter().any(|weight| self.pieces(weight) > 1);
+            divisible && part.estimate.load(Ordering::Relaxed) > limit.saturating_mul(3) / 2
         };
         let wanted = cut.total().div_ceil(limit).max(1);
         cut.parts.iter().any(long) || cut.len() as u64 > wanted.saturating_mul(2)
@@ -265,7 +312,8 @@ impl Pace {
         // Shares of the time, as they were when the recording was cut: one dispatch may be there many times, and in many parts.
         let weights = || parts().flat_map(|(cut, part)| &cut.weights[part.weights.clone()]);
         let each = measured as f64 / weights().map(|weight| weight.estimate).sum::<f64>().max(1.0);
-        known.extend(weights().map(|weight| (weight.key, (weight.estimate * each).clamp(1.0, LONGEST))));
+        let time = |weight: &Weight| (weight.estimate * each / weight.share).clamp(1.0, LONGEST);
+        known.extend(weights().map(|weight| (weight.key, time(weight))));
         for (_, part) in parts() {
             let estimate = part.estimate.load(Ordering::Relaxed) as f64 * ratio;
             part.estimate.store(estimate.min(LONGEST) as u64, Ordering::Relaxed);
@@ -297,138 +345,4 @@ impl Part {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn pace(kind: DeviceType) -> Pace {
-        Pace::new(Some(Duration::from_millis(50)), kind)
-    }
-
-    /// Dispatches of one kernel each, at every other step.
-    fn dispatches(count: usize, groups: u32) -> Vec<Weight> {
-        (0..count).map(|n| Weight::new(2 * n, n as u64, Some([groups, 1, 1]), &[7])).collect()
-    }
-
-    fn known(ms: u64) -> Load {
-        Load { nanos: ms * MS, guesses: 0 }
-    }
-
-    fn learn_all(pace: &Pace, cut: Cut, each: u64) -> Cut {
-        let cut = Arc::new(cut);
-        for part in 0..cut.len() {
-            pace.learn(&[(cut.clone(), part)], each * u64::from(cut.dispatches(part)), true);
-        }
-        Arc::into_inner(cut).unwrap()
-    }
-
-    #[test]
-    fn what_is_unknown_goes_in_small_parts_and_what_is_known_by_its_time() {
-        let pace = pace(DeviceType::Cpu);
-        let cut = pace.cut(760, dispatches(380, 4), false);
-        assert_eq!(cut.len(), 380_usize.div_ceil(8));
-        assert_eq!((cut.steps(0), cut.steps(1)), (0..16, 16..32));
-        assert_eq!(cut.steps(cut.len() - 1).end, 760);
-        assert!(!pace.is_misfit(&cut), "it waits until all of it was measured");
-        // 380 dispatches of 25 ms: two fit.
-        let cut = learn_all(&pace, cut, 25 * MS);
-        assert!(pace.is_misfit(&cut));
-        let cut = pace.cut(760, dispatches(380, 4), false);
-        assert!(cut.len() >= 190 && (0..cut.len()).all(|part| cut.load(part).nanos <= 50 * MS));
-        assert!(!pace.is_misfit(&cut));
-    }
-
-    #[test]
-    fn short_recordings_stay_whole() {
-        for kind in [DeviceType::Discrete, DeviceType::Integrated] {
-            let pace = pace(kind);
-            assert_eq!(pace.cut(120, dispatches(60, 300), false).len(), 1, "{kind:?}");
-        }
-        // On a processor they are cut once, until they were measured.
-        let pace = pace(DeviceType::Cpu);
-        let cut = learn_all(&pace, pace.cut(120, dispatches(60, 4), false), MS / 100);
-        assert!(pace.is_misfit(&cut));
-        assert_eq!(pace.cut(120, dispatches(60, 4), false).len(), 1);
-    }
-
-    #[test]
-    fn a_dispatch_that_comes_again_is_learnt_once() {
-        let pace = pace(DeviceType::Cpu);
-        let same = || (0..8).map(|n| Weight::new(n, 1, Some([4, 1, 1]), &[])).collect::<Vec<_>>();
-        let cut = learn_all(&pace, pace.cut(8, same(), false), 3 * MS);
-        assert_eq!((cut.len(), cut.load(0)), (1, known(24)));
-        assert_eq!(pace.cut(8, same(), false).load(0), known(24));
-        // The second part was cut by the guess as well.
-        let again = || (0..16).map(|n| Weight::new(n, 2, Some([4, 1, 1]), &[])).collect::<Vec<_>>();
-        assert_eq!(learn_all(&pace, pace.cut(16, again(), false), MS).len(), 2);
-        assert_eq!(pace.cut(16, again(), false).load(0), known(16));
-    }
-
-    #[test]
-    fn what_took_at_most_a_short_time_is_learnt_as_well() {
-        let pace = pace(DeviceType::Cpu);
-        let short = || (0..32).map(|n| Weight::new(n, 1, Some([1, 1, 1]), &[])).collect::<Vec<_>>();
-        let cut = Arc::new(pace.cut(32, short(), false));
-        for part in 0..cut.len() {
-            pace.learn(&[(cut.clone(), part)], MS, false);
-        }
-        assert!(cut.len() == 4 && pace.is_misfit(&cut));
-        assert_eq!(pace.cut(32, short(), false).len(), 1);
-        // Of what may have been long, only more exact news count.
-        let cut = Arc::new(pace.cut(8, dispatches(4, 9), false));
-        pace.learn(&[(cut.clone(), 0)], 40 * MS, false);
-        assert!(cut.is_guessed());
-    }
-
-    #[test]
-    fn one_dispatch_and_recordings_without_any_are_one_part() {
-        let pace = pace(DeviceType::Cpu);
-        assert_eq!(pace.cut(1, dispatches(1, u32::MAX), false).len(), 1);
-        assert_eq!(pace.cut(5, Vec::new(), false).steps(0), 0..5);
-        assert_eq!(pace.cut(760, dispatches(380, 4), true).len(), 1);
-        let off = Pace::new(None, DeviceType::Cpu);
-        assert_eq!(off.cut(760, dispatches(380, u32::MAX), false).len(), 1);
-        let all = Load { nanos: u64::MAX, guesses: u64::MAX };
-        assert!(!off.is_enough(all, all) && !off.is_full(all));
-        let all = [u32::MAX; 3];
-        assert!(
-            pace.cut(2, vec![Weight::new(0, 1, Some(all), &[]), Weight::new(1, 2, None, &[])], false).len()
-                == 2
-        );
-    }
-
-    #[test]
-    fn the_device_has_two_parts_at_a_time() {
-        let pace = pace(DeviceType::Discrete);
-        assert!(!pace.is_enough(known(50), known(50)) && pace.is_enough(known(60), known(50)));
-    }
-
-    #[test]
-    fn few_guesses_are_with_the_device_at_a_time() {
-        let guesses = |guesses| Load { nanos: 1, guesses };
-        let pace = pace(DeviceType::Cpu);
-        assert!(!pace.is_enough(guesses(8), guesses(8)) && pace.is_enough(guesses(9), guesses(8)));
-        assert!(!pace.is_enough(guesses(16), known(1)), "what is known does not wait for guesses");
-        assert!(!pace.is_full(guesses(7)) && pace.is_full(guesses(8)));
-        // A guess is one until it was measured, however often it is there.
-        let cut = Arc::new(pace.cut(6, dispatches(3, 1), false));
-        assert_eq!(cut.load(0), Load { nanos: 60_000, guesses: 3 });
-        pace.learn(&[(cut.clone(), 0), (cut.clone(), 0)], 12 * MS, true);
-        assert_eq!((cut.load(0).guesses, pace.cut(6, dispatches(3, 1), false).load(0)), (0, known(6)));
-    }
-
-    #[test]
-    fn transfers_count_by_their_bytes() {
-        let pace = pace(DeviceType::Cpu);
-        let moved = |bytes| (0..4).map(|n| Weight::transfer(n, bytes)).collect::<Vec<_>>();
-        let cut = pace.cut(4, moved(90 << 20), false);
-        assert_eq!((cut.len(), cut.dispatches(0)), (2, 0), "24 ms each");
-        assert!(cut.load(0).guesses == 0 && !pace.is_misfit(&cut));
-        // They are learnt as well.
-        let cut = learn_all(&pace, pace.cut(4, moved(4 << 20), false), 0);
-        assert_eq!(cut.len(), 1);
-        pace.learn(&[(Arc::new(cut), 0)], 80 * MS, true);
-        assert_eq!(pace.cut(4, moved(4 << 20), false).len(), 2);
-    }
-}
+mod tests;

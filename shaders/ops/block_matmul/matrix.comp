@@ -18,6 +18,9 @@
 //
 // NORMED: a row is divided by the root of the mean of its squares and multiplied by a scale. GATED: the result is
 // function(sum with a row of weights) * (sum with the row N behind it), which is in the second half of a tile.
+//
+// With EXPERTS it is a kernel of `expert_matmul`: the grid has a row of the result for each of its own rows, and the weights are those of
+// the expert that the row chose.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -33,6 +36,14 @@
 
 layout(local_size_x_id = 0) in;  // Whole subgroups of 32.
 layout(constant_id = 1) const uint PARTS = 1;
+#ifdef EXPERTS
+layout(constant_id = 2) const bool WHOLE = false;
+layout(constant_id = 3) const uint ROUND = 1;
+layout(constant_id = 4) const uint TURNS = 1;
+layout(constant_id = 5) const bool OWN = false;
+const uint ROWS = 1;
+const bool NORMED = false, GATED = false;
+#else
 layout(constant_id = 2) const uint ROWS = 1;
 layout(constant_id = 3) const bool WHOLE = false;  // Rows are whole steps.
 layout(constant_id = 4) const uint ADDED = 0;
@@ -42,8 +53,28 @@ layout(constant_id = 7) const bool GATED = false;
 layout(constant_id = 8) const uint ROUND = 1;  // Steps whose activations are in shared memory at once: with OWN, one of each subgroup.
 layout(constant_id = 9) const uint TURNS = 1;  // One, where all steps are more than a round.
 layout(constant_id = 10) const bool OWN = false;
+#endif
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
+#ifdef EXPERTS
+layout(set = 0, binding = 2) readonly buffer Experts { int chosen[]; };
+layout(set = 0, binding = 3) writeonly buffer Result { float result[]; };
+
+layout(push_constant) uniform Shape {
+    uint N;
+    uint chunks;   // In a row of k.
+    uint sharing;  // Rows of the result with one row of lhs.
+    uint first;    // Number of the first expert.
+    uint experts;  // Experts whose weights are there.
+};
+
+uint left_row;   // Quads before the row of lhs.
+uint first_row;  // Rows of weights before those of the expert.
+
+#define SCALE(quad) vec4(1.0)
+#define LEFT_QUAD(r, quad) (left_row + (quad))
+#define LEFT_CHUNK(r, chunk) (left_row + (chunk) * 8)
+#else
 layout(set = 0, binding = 2) writeonly buffer Result { float result[]; };
 layout(set = 0, binding = 5) readonly buffer Scale { vec4 scales[]; };
 
@@ -53,10 +84,17 @@ layout(push_constant) uniform Shape {
     float epsilon;  // Added to the mean of squares.
 };
 
+#define SCALE(quad) scales[quad]
+#define LEFT_QUAD(r, quad) ((r) * chunks * 8 + (quad))
+#define LEFT_CHUNK(r, chunk) (((r) * chunks + (chunk)) * 8)
+#endif
+
 #define BLOCKS_SLOT 1
 #include "blocks.glsl"
 #include "block_pairs.glsl"
+#ifndef EXPERTS
 #include "block_product.glsl"
+#endif
 #include "matrix_lanes.glsl"
 
 const uint COLUMNS = GATED ? 8 : 16;  // Of the result, of a tile.
@@ -95,7 +133,11 @@ uint column_of(uint turn, uint team) {
 
 // Which row of weights is row i of a tile.
 uint weight_row(uint column0, uint i) {
+#ifdef EXPERTS
+    return first_row + min(column0 + i, N - 1);
+#else
     return min(column0 + (GATED ? i % 8 : i), N - 1) + (GATED && i >= 8 ? N : 0);
+#endif
 }
 
 void place(uint turn) {
@@ -109,10 +151,10 @@ void fetch_left(uint step) {
     [[unroll]] for (uint q = 0; q < 2; ++q) {
         const uint quad = chunk * 8 + quarter * 2 + q;
         next_scales[q] = vec4(1.0);
-        if (NORMED && chunk < chunks) next_scales[q] = scales[quad];
+        if (NORMED && chunk < chunks) next_scales[q] = SCALE(quad);
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             next_left[r * 2 + q] = vec4(0.0);
-            if (chunk < chunks) next_left[r * 2 + q] = lhs[r * chunks * 8 + quad];
+            if (chunk < chunks) next_left[r * 2 + q] = lhs[LEFT_QUAD(r, quad)];
         }
     }
 }
@@ -272,8 +314,8 @@ float plain(uint row_byte, uint r) {
         vec4 values[8];
         load_chunk(row_byte, chunk, values);
         for (uint i = 0; i < 8; ++i) {
-            vec4 left = lhs[(r * chunks + chunk) * 8 + i];
-            if (NORMED) left *= scales[chunk * 8 + i];
+            vec4 left = lhs[LEFT_CHUNK(r, chunk) + i];
+            if (NORMED) left *= SCALE(chunk * 8 + i);
             sum += four(left * values[i]);
         }
     }
@@ -292,16 +334,24 @@ void without_matrices(uint column0) {
 }
 
 float norm_factor(uint r) {
+#ifdef EXPERTS
+    return 1.0;
+#else
     if (!NORMED) return 1.0;
     float square = 0.0;
     [[unroll]] for (uint s = 0; s < SUBGROUPS; ++s) square += square_parts[s * ROWS + r];
     return inversesqrt(square / float(chunks * 32) + epsilon);
+#endif
 }
 
 void store(uint column, uint r, float sum, float other) {
     if (column >= N) return;
+#ifdef EXPERTS
+    result[gl_WorkGroupID.y * N + column] = sum;
+#else
     const uint at = r * N + column;
     result[at] = GATED ? activate(sum, ACTIVATION) * other : finished(at, column, sum);
+#endif
 }
 
 // Stores a tile's sums, which its subgroup has alone.
@@ -408,7 +458,25 @@ void shared_tiles(bool as_said) {
     }
 }
 
+#ifdef EXPERTS
+// Whether the row's expert is here; if not, the workgroup's part of the result is zero.
+bool begin() {
+    const uint row = gl_WorkGroupID.y;
+    // A number below the first becomes a large one.
+    const uint expert = uint(chosen[row]) - first;
+    left_row = row / sharing * chunks * 8;
+    first_row = expert * N;
+    if (expert < experts) return true;
+    for (uint i = gl_LocalInvocationIndex; i < TURNS * TEAMS * COLUMNS; i += gl_WorkGroupSize.x)
+        store(column_of(0, 0) + i, 0, 0.0, 0.0);
+    return false;
+}
+#endif
+
 void main() {
+#ifdef EXPERTS
+    if (!begin()) return;
+#endif
     lane = gl_SubgroupInvocationID;
     quarter = lane % 4;
     steps = (chunks + STEP - 1) / STEP;

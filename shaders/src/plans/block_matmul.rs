@@ -1,6 +1,6 @@
 //! The dispatches of the kernels of `block_matmul`, by template.
 
-mod matrix;
+pub(super) mod matrix;
 mod several;
 
 use halite_ops::{
@@ -86,9 +86,9 @@ fn step(
 
 /// Kernels on matrix units read weights in words of 16 bytes, the last of which a binding must hold whole. Blocks of other formats are
 /// as many words, or are not read beyond their last one.
-fn whole_words(op: &BlockMatMul) -> Result<(), Unfit> {
-    let bytes = op.format.row_bytes(op.k).map_err(Unfit)?.saturating_mul(op.weight_rows());
-    match op.format {
+pub(super) fn whole_words(format: BlockFormat, k: u64, rows: u64) -> Result<(), Unfit> {
+    let bytes = format.row_bytes(k).map_err(Unfit)?.saturating_mul(rows);
+    match format {
         BlockFormat::Q2K | BlockFormat::Q3K | BlockFormat::Iq4Xs if !bytes.is_multiple_of(16) => {
             Err(Unfit(format!("is for weights of whole 16 bytes, not of {bytes}")))
         }

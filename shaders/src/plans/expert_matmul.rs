@@ -1,12 +1,20 @@
 //! The dispatches of the kernels of `expert_matmul`, by template.
 
-use halite_ops::{Op, blocks::CHUNK, expert_matmul::ExpertMatMul};
+use halite_ops::{
+    Op,
+    blocks::CHUNK,
+    expert_matmul::{ExpertMatMul, RowLayout},
+};
 use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{MOST_TURNS, fixed, groups, module, narrow},
-    plans::{Lower, moves::narrow_all},
+    plans::{
+        Lower,
+        block_matmul::{matrix::Tiling, whole_words},
+        moves::narrow_all,
+    },
 };
 
 /// Rows of the result for which weights are read anew for each.
@@ -18,6 +26,7 @@ impl Lower for ExpertMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "coop" => coop(self, build),
+            "matrix" => matrix(self, build, params),
             "tiled" => tiled(self, build, params),
             "vector" => vector(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -49,16 +58,35 @@ fn step(
     Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
 }
 
+/// Refuses more than few rows.
+fn few(op: &ExpertMatMul) -> Result<(), Unfit> {
+    match op.rows() > FEW_ROWS {
+        true => Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.rows()))),
+        false => Ok(()),
+    }
+}
+
 fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
-    if op.rows() > FEW_ROWS {
-        return Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.rows())));
-    }
+    few(op)?;
     if !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns == 0 {
         return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
     }
     let grid = [groups(op.n, lanes / span * columns)?, op.rows(), 1.into()];
     step(op, build, vec![lanes, span, columns], None, grid)
+}
+
+/// The kernel of `block_matmul` for few rows on matrix units, a row of the result at a time.
+fn matrix(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    few(op)?;
+    let RowLayout::Blocks(format) = op.format else { return Err(Unfit("is for weights in blocks".into())) };
+    whole_words(format, op.k, op.experts.saturating_mul(op.n))?;
+    // What is not known is one row or more.
+    let rows = if op.rows().is_constant() { op.rows().exact().max(1) } else { op.used.max(1) };
+    let tiling = Tiling::new((op.k / CHUNK, 1), op.n.div_ceil(16), rows, params)?;
+    let constants =
+        [tiling.lanes, tiling.parts, tiling.whole.into(), tiling.round, tiling.turns, tiling.own.into()];
+    step(op, build, constants.into(), None, [tiling.groups.into(), op.rows(), 1.into()])
 }
 
 /// Matrix units: tiles of as many rows as most experts have.
@@ -98,7 +126,7 @@ fn tiled(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit>
 
 #[cfg(test)]
 mod tests {
-    use halite_ops::{Operation, blocks::BlockFormat, expert_matmul::RowLayout};
+    use halite_ops::{Operation, blocks::BlockFormat};
 
     use super::*;
     use crate::variants_of;

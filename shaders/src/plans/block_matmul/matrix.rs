@@ -51,42 +51,78 @@ impl Shares {
     }
 }
 
+/// How a workgroup computes its tiles: what both operations with this kernel need.
+pub(in crate::plans) struct Tiling {
+    /// Invocations.
+    pub lanes: u32,
+    /// Subgroups that share a tile.
+    pub parts: u32,
+    /// Whether rows of weights are whole steps.
+    pub whole: bool,
+    /// Steps whose activations are in shared memory at once.
+    pub round: u32,
+    /// Tiles one after another.
+    pub turns: u32,
+    /// Whether subgroups put activations there for themselves.
+    pub own: bool,
+    /// Workgroups for all tiles.
+    pub groups: u64,
+}
+
+impl Tiling {
+    /// For sums of so many chunks, `rows` of activations at a time and `tiles` of weights for them, where the device has something to
+    /// do `times` as often.
+    pub(in crate::plans) fn new(
+        (chunks, rows): (u64, u32),
+        tiles: u64,
+        times: u64,
+        params: &Params,
+    ) -> Result<Tiling, Unfit> {
+        if chunks == 0 || !chunks.is_multiple_of(2) {
+            return Err(Unfit(format!(
+                "is for sums of whole pairs of chunks, not of {} terms",
+                chunks * CHUNK
+            )));
+        }
+        let steps = chunks.div_ceil(MATRIX_STEP);
+        let (units, most) = (params.get("units")?.max(1), params.get("subgroups")?.max(2));
+        let all = tiles.saturating_mul(times);
+        let mut shares = Shares::of(all, steps, rows, units.into(), most.into());
+        let steps = fixed("steps", steps)?;
+        let rounds = steps.div_ceil(MATRIX_STAGED / rows - 1);
+        let round = if shares.own { shares.parts } else { steps.div_ceil(rounds) };
+        // A tile after another would need the first round's activations once more.
+        if rounds > 1 {
+            shares.turns = 1;
+        }
+        let groups = tiles.div_ceil(u64::from(shares.teams) * u64::from(shares.turns));
+        if groups > MOST_GROUPS {
+            return Err(Unfit(format!("has no room for {tiles} tiles")));
+        }
+        let whole = chunks.is_multiple_of(MATRIX_STEP);
+        let Shares { parts, teams, turns, own } = shares;
+        Ok(Tiling { lanes: 32 * parts * teams, parts, whole, round, turns, own, groups })
+    }
+}
+
 /// Matrix units, for few rows whose activations are two halves each.
 pub(super) fn plan(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let rows = few_rows(op)?;
     if rows > MATRIX_ROWS {
         return Err(Unfit(format!("is for up to {MATRIX_ROWS} rows, and these are {rows}")));
     }
-    let chunks = op.k / CHUNK;
-    if chunks == 0 || !chunks.is_multiple_of(2) {
-        return Err(Unfit(format!("is for sums of whole pairs of chunks, not of {} terms", op.k)));
-    }
-    whole_words(op)?;
-    let gated = u32::from(op.gate.is_some());
+    whole_words(op.format, op.k, op.weight_rows())?;
+    let (chunks, gated) = (op.k / CHUNK, u32::from(op.gate.is_some()));
     // Half of a tile is for gates.
     let tiles = op.n.div_ceil((16 / (1 + gated)).into());
-    let steps = chunks.div_ceil(MATRIX_STEP);
-    let (units, most) = (params.get("units")?.max(1), params.get("subgroups")?.max(2));
-    let mut shares = Shares::of(tiles, steps, rows.max(1), units.into(), most.into());
-    let steps = fixed("steps", steps)?;
-    let rounds = steps.div_ceil(MATRIX_STAGED / rows.max(1) - 1);
-    let round = if shares.own { shares.parts } else { steps.div_ceil(rounds) };
-    // A tile after another would need the first round's activations once more.
-    if rounds > 1 {
-        shares.turns = 1;
-    }
-    let groups = tiles.div_ceil(u64::from(shares.teams) * u64::from(shares.turns));
-    if groups > MOST_GROUPS {
-        return Err(Unfit(format!("has no room for {} columns", op.n)));
-    }
-    let whole = u32::from(chunks.is_multiple_of(MATRIX_STEP));
-    let lanes = 32 * shares.parts * shares.teams;
-    let constants = [lanes, shares.parts, rows.max(1), whole].into_iter().chain(finish(op));
+    let tiling = Tiling::new((chunks, rows.max(1)), tiles, 1, params)?;
     let constants =
-        constants.chain([u32::from(op.norm.is_some()), gated, round, shares.turns, shares.own.into()]);
+        [tiling.lanes, tiling.parts, rows.max(1), tiling.whole.into()].into_iter().chain(finish(op));
+    let constants =
+        constants.chain([u32::from(op.norm.is_some()), gated, tiling.round, tiling.turns, tiling.own.into()]);
     let epsilon = op.norm.map_or(0.0, |epsilon| epsilon.0);
     let push = vec![narrow("n", op.n)?, fixed("k", chunks)?.into(), epsilon.to_bits().into()];
-    let grid = [groups.into(), Size::from(u64::from(rows.min(1))), 1.into()];
+    let grid = [tiling.groups.into(), Size::from(u64::from(rows.min(1))), 1.into()];
     Ok(Plan::of(step(op, build, constants.collect(), push, grid)?))
 }
 

@@ -46,7 +46,7 @@ pub(super) fn plan(op: &BlockMatMul, build: &str, params: &Params) -> Result<Pla
     if chunks == 0 || !chunks.is_multiple_of(2) {
         return Err(Unfit(format!("is for sums of whole pairs of chunks, not of {} terms", op.k)));
     }
-    whole_words(op)?;
+    whole_words(op.format, op.k, op.weight_rows())?;
     let gated = u32::from(op.gate.is_some());
     // Half of a tile is for gates.
     let tiles = op.n.div_ceil((16 / (1 + gated)).into());

@@ -30,7 +30,7 @@ const SURPRISE: u64 = 2;
 /// Nanoseconds that a workgroup may well take on a processor.
 const SLOW_GROUP: f64 = 1e6;
 /// Most pieces of a dispatch of which nothing is known.
-const GUESSED_PIECES: f64 = 64.0;
+const GUESSED_PIECES: f64 = 512.0;
 /// Longest that a dispatch is taken for, in nanoseconds.
 const LONGEST: f64 = 1e13;
 

@@ -55,6 +55,8 @@ BLOCKS = {
     Type.Q6_K: (210, 256, [208]),
     Type.IQ4_NL: (18, 32, [0]),
     Type.IQ4_XS: (136, 256, [0]),
+    # Its scales are powers of two, a byte each.
+    Type.MXFP4: (17, 32, []),
 }
 
 
@@ -71,6 +73,8 @@ def weights(kind, rows, columns, random):
         def scaled(scale):
             for at in scales:
                 blocks[:, :, at : at + 2] = np.array([scale], np.float16).view(np.uint8)
+            if kind == Type.MXFP4:
+                blocks[:, :, 0] = 128 + round(np.log2(scale))
             return blocks.reshape(some, -1)
 
         spread = np.sqrt(np.mean(dequantize(scaled(1.0)[:16], kind) ** 2))

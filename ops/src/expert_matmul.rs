@@ -79,7 +79,7 @@ pub struct ExpertMatMul {
 
 impl ExpertMatMul {
     /// Rows of the result up to which kernels compute with 32-bit floats; operands of more may be rounded to 16 bits.
-    pub const EXACT_ROWS: u64 = 4;
+    pub const EXACT_ROWS: u64 = 32;
 
     /// Rows of the result.
     pub fn rows(&self) -> Size {

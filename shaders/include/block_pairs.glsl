@@ -7,12 +7,12 @@
 // offsets: a weight is scale * code - offset. A chunk has PAIR_SCALES scales and PAIR_OFFSETS offsets (none, one, or as many as scales),
 // of as many quads each. Upper bits of bytes are taken where they lie, so that such codes are 4 or 16 times as large: pair_factor is what
 // activations are to be multiplied with for that. A template includes blocks.glsl first; where PAIR_TABLE is defined, it calls
-// fill_table, and a barrier, before it makes codes.
+// fill_table, and a barrier, before it makes codes; where PAIR_SMALL is, codes are right if keeps_small says so.
 
 #ifndef BLOCK_PAIRS_GLSL
 #define BLOCK_PAIRS_GLSL
 
-#if defined(FORMAT_Q4_0) || defined(FORMAT_IQ4_NL)
+#if defined(FORMAT_Q4_0) || defined(FORMAT_IQ4_NL) || defined(FORMAT_MXFP4)
 #define PAIR_WORDS 9
 #elif defined(FORMAT_Q4_1) || defined(FORMAT_Q2_K) || defined(FORMAT_IQ4_XS)
 #define PAIR_WORDS 10
@@ -107,6 +107,20 @@ f16vec2 two_of_table(uint bytes) {
 }
 #endif
 
+#ifdef FORMAT_MXFP4
+#define PAIR_SMALL
+// Codes are floats of two bits of exponent and one of mantissa. Halves whose bits they have where those are lowest in exponents are
+// 2^-14 times them, also below the smallest with all its bits: twice the codes.
+f16vec2 small_floats(uint bits) {
+    return unpackFloat2x16(bits) * f16vec2(32768.0);
+}
+
+// Whether the device keeps halves below the smallest with all its bits. `zero` is none for the compiler.
+bool keeps_small(uint zero) {
+    return small_floats(0x82000200u | zero) == f16vec2(1.0, -1.0);
+}
+#endif
+
 // Moves words down by up to three places.
 #define MOVE_DOWN(words, count, by)                                                                                 \
     [[unroll]] for (uint i = 0; i < (count) + 2; ++i) words[i] = ((by) & 1u) != 0u ? words[i + 1u] : words[i];        \
@@ -176,6 +190,18 @@ void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, bool whole
     }
     [[unroll]] for (uint i = 0; i < 3; ++i) words[18u + i] = blocks[scales + i];
     words[21] = blocks[(block + 208u) >> 2];
+#elif defined(FORMAT_MXFP4)
+    // A pair begins at any half of a word, and is put where words begin.
+    const uint pair = whole ? first / 2u + quarter : min(first / 2u + quarter, chunks / 2u - 1u);
+    const uint byte = row_byte + pair * (2u * BLOCK_BYTES), at = byte >> 2;
+    uint all[13];
+    all[12] = 0u;
+    [[unroll]] for (uint i = 0; i < 3; ++i) {
+        const uvec4 four = blocks4[min((at >> 2) + i, (at + 8u) >> 2)];
+        [[unroll]] for (uint j = 0; j < 4; ++j) all[4u * i + j] = four[j];
+    }
+    MOVE_DOWN(all, 10, at)
+    [[unroll]] for (uint i = 0; i < 9; ++i) words[i] = (byte & 2u) != 0u ? (all[i] >> 16) | (all[i + 1u] << 16) : all[i];
 #elif defined(FORMAT_F16) || defined(FORMAT_BF16)
     const uint pair = whole ? first / 2u + quarter : min(first / 2u + quarter, chunks / 2u - 1u);
     [[unroll]] for (uint i = 0; i < 8; ++i) {
@@ -244,7 +270,12 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
     const float zero = 0.0;
 #endif
     halves_of(word, i < 4u ? 0x000F000Fu : 0x00F000F0u, ten, i < 4u ? zero : 16.0 * zero, even, odd);
-#elif defined(FORMAT_IQ4_NL) || defined(FORMAT_IQ4_XS)
+#elif defined(FORMAT_MXFP4)
+    const uint low = words[4u * p + i % 4u], high = words[4u * p + i % 4u + 1u];
+    const uint word = (p == 0u ? (low >> 8) | (high << 24) : (low >> 16) | (high << 16)) >> (i / 4u * 4u);
+    even = small_floats(((word << 9) & 0x0E000E00u) | ((word << 12) & 0x80008000u));
+    odd = small_floats(((word << 1) & 0x0E000E00u) | ((word << 4) & 0x80008000u));
+#elif defined(PAIR_TABLE)
 #ifdef FORMAT_IQ4_NL
     const uint word = p == 0u ? pair_word(words, true, i % 4u) : words[5u + i % 4u];
 #else
@@ -299,6 +330,10 @@ void pair_scales(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, out 
     scales[0] = 1.0;
 #elif defined(FORMAT_Q4_0) || defined(FORMAT_IQ4_NL)
     scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[4] >> 16).x;
+#elif defined(FORMAT_MXFP4)
+    // 2^(e - 128), of which nothing is left below the range of floats.
+    const uint exponent = (p == 0u ? words[0] : words[4] >> 8) & 255u;
+    scales[0] = exponent < 2u ? 0.0 : uintBitsToFloat((exponent - 1u) << 23);
 #elif defined(FORMAT_IQ4_XS)
     const uint low = (words[9] >> (8u * quarter + 4u * p)) & 15u, high = (words[8] >> (16u + 4u * quarter + 2u * p)) & 3u;
     scales[0] = unpackHalf2x16(words[8]).x * (float(low | (high << 4)) - 32.0);

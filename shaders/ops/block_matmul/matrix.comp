@@ -488,7 +488,12 @@ void main() {
 #ifdef PAIR_TABLE
     fill_table();
 #endif
+#ifdef PAIR_SMALL
+    // There are never so many chunks.
+    const bool as_said = lies_as_said() && keeps_small(chunks & 0x80000000u);
+#else
     const bool as_said = lies_as_said();
+#endif
     [[unroll]] for (uint r = 0; r < ROWS; ++r) squares[r] = 0.0;
     [[unroll]] for (uint i = 0; i < 2 * ROWS; ++i) sums[i] = 0.0;
     if (OWN) {

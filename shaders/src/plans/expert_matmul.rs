@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// Rows of the result for which weights are read anew for each.
-const FEW_ROWS: u64 = 32;
+/// Rows of the result for which weights are read anew for each: as many as take no part in halves.
+const FEW_ROWS: u64 = ExpertMatMul::EXACT_ROWS;
 /// Invocations of a workgroup on matrix units, twice as many as columns.
 const COOP_LANES: u32 = 128;
 
@@ -58,17 +58,17 @@ fn step(
     Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
 }
 
-/// Refuses more than few rows.
-fn few(op: &ExpertMatMul) -> Result<(), Unfit> {
-    match op.rows() > FEW_ROWS {
-        true => Err(Unfit(format!("is for up to {FEW_ROWS} rows, and these are {}", op.rows()))),
+/// Refuses more than so many rows.
+fn up_to(most: u64, op: &ExpertMatMul) -> Result<(), Unfit> {
+    match op.rows() > most {
+        true => Err(Unfit(format!("is for up to {most} rows, and these are {}", op.rows()))),
         false => Ok(()),
     }
 }
 
 fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, span, columns) = (params.get("lanes")?, params.get("span")?, params.get("columns")?);
-    few(op)?;
+    up_to(FEW_ROWS, op)?;
     if !span.is_power_of_two() || !lanes.is_multiple_of(span) || columns == 0 {
         return Err(Unfit(format!("has {span} of {lanes} invocations for {columns} columns")));
     }
@@ -78,7 +78,8 @@ fn vector(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
 
 /// The kernel of `block_matmul` for few rows on matrix units, a row of the result at a time.
 fn matrix(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    few(op)?;
+    // Of so many experts, few rows have the same.
+    up_to(FEW_ROWS.max(op.experts), op)?;
     let RowLayout::Blocks(format) = op.format else { return Err(Unfit("is for weights in blocks".into())) };
     whole_words(format, op.k, op.experts.saturating_mul(op.n))?;
     // What is not known is one row or more.
@@ -91,10 +92,8 @@ fn matrix(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
 
 /// Matrix units: tiles of as many rows as most experts have.
 fn coop(op: &ExpertMatMul, build: &str) -> Result<Plan, Unfit> {
-    // Where rows share experts, weights are read once for all of one.
-    let few = if op.rows() >= op.experts { ExpertMatMul::EXACT_ROWS } else { FEW_ROWS };
-    if op.rows() <= few {
-        return Err(Unfit(format!("is for more than {few} rows, and these are {}", op.rows())));
+    if op.rows() <= FEW_ROWS {
+        return Err(Unfit(format!("is for more than {FEW_ROWS} rows, and these are {}", op.rows())));
     }
     let bm = if op.rows() > op.experts.saturating_mul(32) { 64 } else { 32 };
     let columns = COOP_LANES / 2;
@@ -131,28 +130,40 @@ mod tests {
     use super::*;
     use crate::variants_of;
 
+    /// The workgroups and constants of a kernel for 768 columns of 2048 terms in Q4_K.
+    fn plan(way: &str, tokens: u64, used: u64, experts: u64) -> Result<([u64; 3], Vec<u32>), Unfit> {
+        let format = RowLayout::Blocks(BlockFormat::Q4K);
+        let (shared, n, k, tokens) = (true, 768, 2048, tokens.into());
+        let op = ExpertMatMul { tokens, used, shared, n, k, experts, first: 0, format };
+        let name = format!("expert_matmul.q4_k.{way}");
+        let variant = variants_of("expert_matmul").find(|v| v.name == name).expect(&name);
+        let plan = variant.plan(&Operation::ExpertMatMul(op))?;
+        Ok((plan.steps[0].exact_grid().map(u64::from), plan.steps[0].constants.clone()))
+    }
+
     #[test]
-    fn rows_go_to_matrix_units_where_they_are_many_or_share_experts() {
+    fn many_rows_go_to_matrix_units_in_tiles() {
         // (columns of workgroups, experts, rows of a tile)
-        let of = |tokens: u64, used, experts| {
-            let format = RowLayout::Blocks(BlockFormat::Q4K);
-            let op = ExpertMatMul {
-                tokens: tokens.into(),
-                used,
-                shared: true,
-                n: 768,
-                k: 2048,
-                experts,
-                first: 0,
-                format,
-            };
-            let variant = variants_of("expert_matmul").find(|v| v.name == "expert_matmul.q4_k.coop").unwrap();
-            let plan = variant.plan(&Operation::ExpertMatMul(op));
-            plan.map(|plan| (plan.steps[0].exact_grid(), plan.steps[0].constants[1]))
+        let of = |tokens, used, experts| {
+            plan("coop", tokens, used, experts).map(|(grid, constants)| (grid, constants[1]))
         };
         assert_eq!(of(512, 8, 128), Ok(([12, 128, 1], 32)));
         assert_eq!(of(512, 2, 8), Ok(([12, 8, 1], 64)));
-        assert_eq!(of(4, 2, 8), Ok(([12, 8, 1], 32)));
-        assert!([of(3, 2, 8), of(2, 2, 4), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
+        assert_eq!(of(17, 2, 8), Ok(([12, 8, 1], 32)));
+        assert!([of(16, 2, 8), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
+    }
+
+    #[test]
+    fn few_rows_share_the_device() {
+        // (workgroups of a row, rows), (invocations, subgroups that share a tile, whole steps, …, activations of its own)
+        let of = |tokens, used, experts| {
+            plan("matrix16", tokens, used, experts).map(|(grid, c)| (grid, [c[0], c[1], c[2], c[5]]))
+        };
+        // 48 tiles of 8 steps for each row.
+        assert_eq!(of(1, 1, 8), Ok(([48, 1, 1], [256, 8, 1, 1])));
+        assert_eq!(of(1, 8, 128), Ok(([48, 8, 1], [128, 4, 1, 1])));
+        let (grid, constants) = of(8, 8, 128).unwrap();
+        assert_eq!((grid[1], constants[1]), (64, 1), "one subgroup for a tile, of so many");
+        assert!(of(17, 2, 8).is_err() && of(17, 8, 128).is_err());
     }
 }

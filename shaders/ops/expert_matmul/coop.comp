@@ -1,6 +1,6 @@
 // Products with weights of chosen experts for many rows, with cooperative matrices of 16x16x16: a workgroup of four subgroups has BN
-// columns of one expert. It looks for the rows of the result that chose it, and computes BM of them at a time, two chunks of 32 of the
-// inner dimension at a time through shared memory, where both operands are halves. So an expert's weights are read once for BM rows.
+// columns of up to BM rows of the result that chose the same expert (rows.comp). It computes two chunks of 32 of the inner dimension at a
+// time through shared memory, where both operands are halves. So an expert's weights are read once for BM rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -15,11 +15,12 @@ layout(constant_id = 1) const uint BM = 64;  // A multiple of 32.
 layout(constant_id = 2) const uint BN = 64;  // As many as half of the invocations.
 
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
-layout(set = 0, binding = 2) readonly buffer Experts { int chosen[]; };
+layout(set = 0, binding = 2) readonly buffer Tiles { uvec4 found_tiles[]; };
 layout(set = 0, binding = 3) writeonly buffer Result { float result[]; };
+layout(set = 0, binding = 4) readonly buffer Rows { uint rows[]; };
 
 layout(push_constant) uniform Shape {
-    uint M, N;
+    uint N;
     uint chunks;   // In a row of k.
     uint sharing;  // Rows of the result with one row of lhs.
     uint first;    // Number of the first expert.
@@ -37,27 +38,24 @@ layout(push_constant) uniform Shape {
 const uint ROW = 9, SUMS_ROW = BN / 4 + 1;
 // Matrices of a subgroup, which has a quarter of the tile.
 const uint DOWN = BM / 32, ACROSS = BN / 32;
-// Rows that an invocation looks at before all compute.
-const uint LOOKS = 4;
 
 // Rows of the left tile, then columns of the right one; in the end sums.
 shared uvec4 tiles[(BM + BN) * ROW];
-// Rows that chose this expert and are not computed yet, in any order.
-shared uint found[BM + LOOKS * gl_WorkGroupSize.x];
-shared uint count;
+// The rows of the tile.
+shared uint found[BM];
 
 uvec4 halves_of(vec4 one, vec4 two) {
     return uvec4(packHalf2x16(one.xy), packHalf2x16(one.zw), packHalf2x16(two.xy), packHalf2x16(two.zw));
 }
 
 // Puts two chunks of both operands into shared memory.
-void stage(uint place, uint here, uint expert, uint chunk0) {
+void stage(uint here, uint expert, uint chunk0) {
     const uint lane = gl_LocalInvocationIndex;
     for (uint i = lane; i < BM * 8; i += gl_WorkGroupSize.x) {
         const uint r = i / 8, chunk = chunk0 + i % 8 / 4;
         uvec4 eight = uvec4(0);
         if (r < here && chunk < chunks) {
-            const uint quad = (found[place + r] / sharing * chunks + chunk) * 8 + i % 4 * 2;
+            const uint quad = (found[r] / sharing * chunks + chunk) * 8 + i % 4 * 2;
             eight = halves_of(lhs[quad], lhs[quad + 1]);
         }
         tiles[r * ROW + i % 8] = eight;
@@ -71,13 +69,13 @@ void stage(uint place, uint here, uint expert, uint chunk0) {
         tiles[(BM + column) * ROW + lane % 2 * 4 + i] = halves_of(values[2 * i], values[2 * i + 1]);
 }
 
-// Computes up to BM of the rows that were found, from a place on.
-void tile(uint place, uint here, uint expert) {
+// Computes the first `here` rows of the tile.
+void tile(uint here, uint expert) {
     const uint my_row = gl_SubgroupID / 2 * (BM / 2), my_column = gl_SubgroupID % 2 * (BN / 2);
     SUM sums[DOWN * ACROSS];
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i) sums[i] = SUM(0.0);
     for (uint chunk = 0; chunk < chunks; chunk += 2) {
-        stage(place, here, expert, chunk);
+        stage(here, expert, chunk);
         barrier();
         [[unroll]] for (uint k = 0; k < 4; ++k) {
             LEFT left[DOWN];
@@ -102,48 +100,23 @@ void tile(uint place, uint here, uint expert) {
         const uint r = i / (BN / 4), quad = i % (BN / 4), column = gl_WorkGroupID.x * BN + quad * 4;
         const vec4 four = uintBitsToFloat(tiles[r * SUMS_ROW + quad]);
         [[unroll]] for (uint j = 0; j < 4; ++j) {
-            if (column + j < N) result[found[place + r] * N + column + j] = four[j];
-        }
-    }
-    barrier();
-}
-
-// Notes the rows of this expert from `base` on, and makes those of experts that are not there zeros.
-void look(uint base, uint expert) {
-    const uint column0 = gl_WorkGroupID.x * BN;
-    [[unroll]] for (uint i = 0; i < LOOKS; ++i) {
-        const uint row = base + i * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-        if (row >= M) break;
-        const uint own = uint(chosen[row]) - first;
-        if (own == expert) found[atomicAdd(count, 1)] = row;
-        if (expert == 0 && own >= experts) {
-            for (uint c = column0; c < min(column0 + BN, N); ++c) result[row * N + c] = 0.0;
+            if (column + j < N) result[found[r] * N + column + j] = four[j];
         }
     }
 }
 
 void main() {
-    const uint lane = gl_LocalInvocationIndex, expert = gl_WorkGroupID.y, looks = LOOKS * gl_WorkGroupSize.x;
-    if (lane == 0) count = 0;
+    const uvec4 own = found_tiles[gl_WorkGroupID.y];
+    const uint expert = own.x, here = own.z;
+    if (here == 0) return;
+    if (gl_LocalInvocationIndex < here) found[gl_LocalInvocationIndex] = rows[own.y + gl_LocalInvocationIndex];
     barrier();
-    for (uint base = 0; base < M; base += looks) {
-        look(base, expert);
-        barrier();
-        const uint all = count;
-        const bool last = base + looks >= M;
-        uint done = 0;
-        while (all - done >= BM || (last && all > done)) {
-            const uint here = min(BM, all - done);
-            tile(done, here, expert);
-            done += here;
-        }
-        // What is left waits for more: fewer than BM, which are no more than invocations.
-        const uint rest = all - done;
-        uint kept = 0;
-        if (lane < rest) kept = found[done + lane];
-        barrier();
-        if (lane < rest) found[lane] = kept;
-        if (lane == 0) count = rest;
-        barrier();
+    if (expert < experts) {
+        tile(here, expert);
+        return;
+    }
+    for (uint i = gl_LocalInvocationIndex; i < here * BN; i += gl_WorkGroupSize.x) {
+        const uint column = gl_WorkGroupID.x * BN + i % BN;
+        if (column < N) result[found[i / BN] * N + column] = 0.0;
     }
 }

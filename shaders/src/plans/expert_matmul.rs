@@ -21,6 +21,9 @@ use crate::{
 const FEW_ROWS: u64 = ExpertMatMul::EXACT_ROWS;
 /// Invocations of a workgroup on matrix units, twice as many as columns.
 const COOP_LANES: u32 = 128;
+/// Invocations that look for rows with the same expert, and how many experts they have counters for.
+const FINDING_LANES: u32 = 256;
+const MOST_EXPERTS: u64 = 2048;
 
 impl Lower for ExpertMatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -90,15 +93,33 @@ fn matrix(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
     step(op, build, constants.into(), None, [tiling.groups.into(), op.rows(), 1.into()])
 }
 
-/// Matrix units: tiles of as many rows as most experts have.
+/// Matrix units: tiles of as many rows as most experts have, which a first step finds.
 fn coop(op: &ExpertMatMul, build: &str) -> Result<Plan, Unfit> {
     if op.rows() <= FEW_ROWS {
         return Err(Unfit(format!("is for more than {FEW_ROWS} rows, and these are {}", op.rows())));
     }
     let bm = if op.rows() > op.experts.saturating_mul(32) { 64 } else { 32 };
+    if op.experts > MOST_EXPERTS {
+        return Err(Unfit(format!("is for up to {MOST_EXPERTS} experts, and these are {}", op.experts)));
+    }
     let columns = COOP_LANES / 2;
-    let grid = [groups(op.n, columns)?, op.experts.into(), 1.into()];
-    step(op, build, vec![COOP_LANES, bm, columns], Some([op.rows(), op.rows()]), grid)
+    // Each expert, and those that are not there, may have a tile that is not full.
+    let tiles = narrow("tiles", op.rows().div_ceil(bm) + (op.experts + 1))?;
+    let grid = [groups(op.n, columns)?, tiles, 1.into()];
+    let mut product = step(op, build, vec![COOP_LANES, bm, columns], None, grid)?.steps;
+    for step in &mut product {
+        step.bindings =
+            [Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Output(0), Slot::Scratch(1)].into();
+    }
+    let find = Step {
+        module: module("expert_matmul_rows")?,
+        constants: vec![FINDING_LANES, bm, fixed("experts", op.experts + 1)?],
+        push: vec![narrow("rows", op.rows())?, fixed("the first expert", op.first)?.into(), tiles],
+        bindings: vec![Slot::Input(2), Slot::Scratch(0), Slot::Scratch(1)],
+        grid: [1.into(); 3],
+        subgroup_size: 0,
+    };
+    Ok(Plan::new([vec![find], product].concat(), vec![tiles * 16, op.rows() * 4]))
 }
 
 /// Turns of all loops in which rows of a tile are computed, and those in which they are looked for.
@@ -138,18 +159,20 @@ mod tests {
         let name = format!("expert_matmul.q4_k.{way}");
         let variant = variants_of("expert_matmul").find(|v| v.name == name).expect(&name);
         let plan = variant.plan(&Operation::ExpertMatMul(op))?;
-        Ok((plan.steps[0].exact_grid().map(u64::from), plan.steps[0].constants.clone()))
+        let last = plan.steps.last().expect("every plan has a step");
+        Ok((last.exact_grid().map(u64::from), last.constants.clone()))
     }
 
     #[test]
     fn many_rows_go_to_matrix_units_in_tiles() {
-        // (columns of workgroups, experts, rows of a tile)
+        // (columns of workgroups, tiles, rows of a tile)
         let of = |tokens, used, experts| {
             plan("coop", tokens, used, experts).map(|(grid, constants)| (grid, constants[1]))
         };
-        assert_eq!(of(512, 8, 128), Ok(([12, 128, 1], 32)));
-        assert_eq!(of(512, 2, 8), Ok(([12, 8, 1], 64)));
-        assert_eq!(of(17, 2, 8), Ok(([12, 8, 1], 32)));
+        assert_eq!(of(512, 8, 128), Ok(([12, 128 + 129, 1], 32)));
+        assert_eq!(of(512, 2, 8), Ok(([12, 16 + 9, 1], 64)));
+        assert_eq!(of(17, 2, 8), Ok(([12, 2 + 9, 1], 32)));
+        assert!(of(512, 2, 4096).is_err(), "there are no counters for so many");
         assert!([of(16, 2, 8), of(1, 8, 128), of(4, 8, 128)].iter().all(Result::is_err));
     }
 

@@ -43,3 +43,21 @@ fn a_token_of_a_decoder_is_profiled_behind_others() {
     assert_eq!(told.code, 0, "{}", told.stderr);
     assert!(told.stdout.contains("by kernel") && told.stdout.contains("kv_append"), "{}", told.stdout);
 }
+
+#[test]
+fn inputs_are_made_up_where_none_is_given_and_all_sizes_are_known() {
+    let told = run("halite", &[&["bench", DIGITS, "--json"], &SHORT[..]].concat());
+    if told.stdout.contains("NOT_FOUND") || told.stdout.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", told.stdout);
+        return;
+    }
+    assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+    assert!(told.stderr.contains("made up: 'image' f32[1,1,16,16]"), "{}", told.stderr);
+    let made: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert!(made["benchmarks"][0]["real_time"].as_f64().unwrap() > 0.0, "{made}");
+    let checked = run("halite", &["check", DIGITS]);
+    assert!(checked.code == 0 && checked.stderr.contains("made up"), "{}{}", checked.stdout, checked.stderr);
+    // Of open sizes nobody knows how many there should be.
+    let open = run("halite", &[&["bench", DECODER], &SHORT[..]].concat());
+    assert!(open.code == 2 && open.stderr.contains("open sizes"), "{}", open.stderr);
+}

@@ -80,7 +80,7 @@ fn runs(flags: &Flags, cancel: &CancelToken) -> Result<Vec<Run>> {
     let prepared = runner::prepare(flags, cancel)?;
     if prepared.functions.is_empty() {
         return Err(Failure::Usage(format!(
-            "no function fits; functions with inputs need --function and --input. Exported: {}",
+            "no function fits; functions whose inputs have open sizes need --function and --input. Exported: {}",
             prepared.exported.join(", ")
         )));
     }

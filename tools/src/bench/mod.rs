@@ -36,8 +36,9 @@ Examples:
     halite bench --module=model.onnx --input=@image.npy --ops --trace=trace.json
   Tokens per second of a language model:
     halite bench model.gguf --generate pp512 tg128
-  Every exported function that takes no inputs:
+  Every exported function that takes no inputs; a model whose sizes are fixed, with inputs that are made up:
     halite bench --device=vulkan --module=model.vmfb
+    halite bench model.onnx
 
 Times are wall-clock times of whole calls, results on the device. The column CPU is processor time of the process.
 Beside the original's columns each line has the shortest call (min) and percentiles (p50, p90, p99). Start-up times
@@ -282,8 +283,8 @@ fn run(flags: &Flags) -> Result<()> {
     if prepared.functions.is_empty() {
         let filter = if flags.measure.filter.is_empty() { "." } else { &flags.measure.filter };
         return Err(Failure::Usage(format!(
-            "failed to match any benchmarks against '{filter}'; functions with inputs need --function and --input. \
-             Exported: {}",
+            "failed to match any benchmarks against '{filter}'; functions whose inputs have open sizes need \
+             --function and --input. Exported: {}",
             prepared.exported.join(", ")
         )));
     }

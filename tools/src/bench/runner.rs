@@ -15,7 +15,7 @@ use halite_formats::vmfb;
 use super::{Duty, Flags, pattern, pinned, stats::Summary};
 use crate::{
     console::{Failure, Result},
-    inputs,
+    inputs::{self, made_up},
     interrupt::{self, Watchdog},
     progress, session, state, values,
 };
@@ -121,11 +121,15 @@ fn functions(flags: &Flags, session: &Session) -> Result<Vec<Function>> {
             let main = session.functions().last().map(|f| f.module.clone()).unwrap_or_default();
             let own = session.functions().iter().filter(|f| f.module == main);
             let wanted = |f: &FunctionInfo| match flags.measure.in_sequence {
-                true => state::without_state(f).inputs.len(),
-                false => f.inputs.len(),
+                true => state::without_state(f),
+                false => f.clone(),
             };
-            let fitting = own.filter(|f| wanted(f) == flags.inputs.input.len());
-            fitting.map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
+            let given = flags.inputs.input.len();
+            let mut fitting: Vec<_> = own.clone().filter(|f| wanted(f).inputs.len() == given).collect();
+            if given == 0 && fitting.is_empty() {
+                fitting = own.filter(|f| made_up::values(&wanted(f)).is_some()).collect();
+            }
+            fitting.into_iter().map(|f| session.function(&f.full_name())).collect::<halite::Result<_>>()?
         }
     };
     let selected = |f: &Function| pattern::selects(&flags.measure.filter, &benchmark_name(f.name()));
@@ -143,8 +147,9 @@ fn measure_one(flags: &Flags, prepared: &Prepared, function: &Function) -> Resul
         Some(_) => state::without_state(function.info()),
         None => function.info().clone(),
     };
-    let on_host = values::read_inputs(&info, &flags.inputs)?;
+    let on_host = made_up::read(&info, &flags.inputs)?;
     values::check_count(&info, on_host.len())?;
+    made_up::tell(&info, &flags.inputs);
     let upload = || values::upload(prepared.session.device(), &on_host);
     let inputs = upload()?;
     let mut invoke = |inputs: Inputs, options: &RunOptions| -> Result<Outputs> {

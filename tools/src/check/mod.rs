@@ -15,6 +15,7 @@ use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     devices,
     flags::{self, DeviceFlags, InputFlags, PrecisionFlag},
+    inputs::made_up,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     npz, session, values,
 };
@@ -23,6 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   Every operation of a model on the best Vulkan device against its reference on the host:
     halite check model.onnx --input=@image.npy
+  The same with inputs that are made up, where all sizes are fixed:
+    halite check model.onnx
   On another device, three runs that must give the same bits:
     halite check model.onnx --input=@image.npy --device=vulkan://llvmpipe --runs=3
   Against values that another runtime recorded, by tensor name:
@@ -105,8 +108,9 @@ fn run(flags: &Flags) -> Result<()> {
         Failure::Usage(format!("the model has no such function; it has {}", names.join(", ")))
     })?;
     let device = device(flags)?;
-    let on_host = values::read_inputs(info, &flags.inputs)?;
+    let on_host = made_up::read(info, &flags.inputs)?;
     values::check_count(info, on_host.len())?;
+    made_up::tell(info, &flags.inputs);
     let mut checker =
         Checker::new().runs(flags.runs as usize).function(&info.name).precision(flags.precision.into());
     checker = checker.tolerance(flags.absolute, flags.relative);

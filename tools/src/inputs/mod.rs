@@ -3,6 +3,8 @@
 //! `NAME=VALUE` is a named value if the function has an input with that name, whatever else the text could mean; of several
 //! names that fit, the longest. All other texts are values in order: they go to the inputs that no text names.
 
+pub(crate) mod made_up;
+
 use std::path::Path;
 
 use crate::{

@@ -19,7 +19,7 @@ use super::{
     Flags,
     runner::{Prepared, Run},
 };
-use crate::{console::Result, interrupt, state, values, whole};
+use crate::{console::Result, inputs::made_up, interrupt, state, values, whole};
 
 /// Calls that are profiled at least and at most.
 const CALLS: (usize, usize) = (3, 200);
@@ -73,7 +73,7 @@ fn calls(flags: &Flags, prepared: &Prepared, function: &Function) -> Result<Vec<
         Some(_) => state::without_state(function.info()),
         None => function.info().clone(),
     };
-    let on_host = values::read_inputs(&info, &flags.inputs)?;
+    let on_host = made_up::read(&info, &flags.inputs)?;
     let mut call = || -> Result<Profile> {
         let inputs: Inputs = values::upload(None, &on_host)?;
         let made = match &mut sequence {

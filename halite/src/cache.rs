@@ -207,7 +207,9 @@ pub(crate) fn error(error: &CacheError) -> Error {
     let kind = match error {
         CacheError::Io { error, .. } => match error.kind() {
             std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-            std::io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                ErrorKind::PermissionDenied
+            }
             _ => ErrorKind::Io,
         },
         CacheError::Untrusted { .. } => ErrorKind::PermissionDenied,

@@ -79,6 +79,8 @@ impl Error {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
             io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            // A folder in place of a file.
+            io::ErrorKind::IsADirectory => ErrorKind::InvalidInput,
             _ => ErrorKind::Io,
         };
         Error::new(kind, format!("{doing} '{}': {error}", path.display()))

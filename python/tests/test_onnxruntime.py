@@ -143,6 +143,7 @@ def test_options():
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     options.add_free_dimension_override_by_name("n", 4)
     session = ort.InferenceSession(models.doubled(), options)
+    assert (session.get_inputs()[0].shape, session.get_outputs()[0].shape) == ([4], [4])
     assert session.run(None, {"x": np.ones(4, np.float32)})[0].shape == (4,)
     with pytest.raises(ort.InvalidArgument):
         session.run(None, {"x": np.ones(5, np.float32)})

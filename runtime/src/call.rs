@@ -101,7 +101,7 @@ impl PendingCall {
     /// wait again, or drop it. Every wait gives the same results; tensors are shared, not copied.
     pub fn wait(&self, options: &CallOptions) -> Result<Vec<Value>> {
         let results = self.results(&options.invocation());
-        results.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
+        results.context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
     }
 
     /// Results that are not there yet, and the fence that is reached when they are; `None` where nothing has to be waited for.

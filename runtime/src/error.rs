@@ -56,6 +56,8 @@ impl Error {
                 io::ErrorKind::NotFound => Code::NotFound,
                 io::ErrorKind::PermissionDenied => Code::PermissionDenied,
                 io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
+                // A folder or a device in place of a file.
+                io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => Code::InvalidArgument,
                 _ => Code::Unknown,
             },
             Error::Format { .. } | Error::FunctionAmbiguous { .. } => Code::InvalidArgument,

@@ -69,7 +69,7 @@ impl Function {
     pub fn call_with(&self, args: &[Value], options: &CallOptions) -> Result<Vec<Value>> {
         let invocation = options.invocation();
         let called = self.begin(args, options, &invocation).and_then(|call| call.finish(&invocation));
-        called.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
+        called.context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
     }
 
     /// Calls the function and returns as soon as its work is handed to the device, within limits that hold for that.
@@ -85,7 +85,7 @@ impl Function {
             devices.iter().try_for_each(|device| device.queue_flush(halite_hal::QueueAffinity::ANY))?;
             Ok(call)
         });
-        started.context(|| format!("`{}`", self.info.describe())).map_err(Into::into)
+        started.context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
     }
 
     /// Runs the program as far as it goes without waiting for the device.

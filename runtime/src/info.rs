@@ -152,10 +152,28 @@ impl FunctionInfo {
         self.parsed.as_ref().and_then(|d| d.outputs.get(index)).map(|field| &field.ty)
     }
 
-    /// The declaration, or the calling convention where there is none: what error messages show.
+    /// The declaration, or the calling convention where there is none.
     pub fn describe(&self) -> &str {
         self.declaration.as_deref().unwrap_or(&self.calling_convention)
     }
+
+    /// The same for error messages: of a long one, such as that of a decoder with all its caches, beginning and end.
+    pub(crate) fn brief(&self) -> String {
+        shortened(self.describe())
+    }
+}
+
+/// Most characters of a declaration that a message shows.
+const MOST_SHOWN: usize = 400;
+
+fn shortened(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= MOST_SHOWN {
+        return text.to_owned();
+    }
+    let first: String = text.chars().take(MOST_SHOWN / 2).collect();
+    let last: String = text.chars().skip(count - MOST_SHOWN / 2).collect();
+    format!("{first} … {last}")
 }
 
 fn is_async(signature: &FunctionSignature) -> bool {
@@ -235,6 +253,15 @@ mod tests {
         }
         let info = FunctionInfo::new("m", "f", &signature("0rr_r", &[]), None).unwrap();
         assert_eq!(names(&info), [None; 4]);
+    }
+
+    #[test]
+    fn messages_show_the_ends_of_long_declarations() {
+        assert_eq!(shortened("0r_r"), "0r_r");
+        let long = format!("func @main({}) -> ä", "%past: tensor<1xf16>, ".repeat(99));
+        let shown = shortened(&long);
+        assert!(shown.starts_with("func @main(%past") && shown.ends_with("-> ä"), "{shown}");
+        assert_eq!(shown.chars().count(), MOST_SHOWN + 3);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, ffi::OsString, fs};
 
-use crate::foreign;
+use crate::{foreign, text_file};
 
 /// Flag files inside flag files, at most.
 const MAX_DEPTH: usize = 8;
@@ -109,11 +109,11 @@ fn flagfile(names: &Names, path: &str, depth: usize, out: &mut Prepared) -> Resu
         return Err(format!("flag file '{path}' is nested more than {MAX_DEPTH} deep; does it name itself?"));
     }
     let fail = |e: std::io::Error| format!("cannot read flag file '{path}': {e}");
-    let length = fs::metadata(path).map_err(fail)?.len();
-    if length > MAX_FLAGFILE {
-        return Err(format!("flag file '{path}' has {length} bytes; at most {MAX_FLAGFILE} are read"));
-    }
-    for line in fs::read_to_string(path).map_err(fail)?.lines().map(str::trim) {
+    // A device tells no length.
+    let bytes = fs::File::open(path).and_then(|mut file| text_file::bytes(&mut file, MAX_FLAGFILE));
+    let text = String::from_utf8(bytes.map_err(fail)?)
+        .map_err(|_| format!("flag file '{path}' is no text in UTF-8"))?;
+    for line in text.lines().map(str::trim) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }

@@ -8,7 +8,10 @@ use std::{
     sync::OnceLock,
 };
 
-use clap::{ArgAction, Args, Parser, error::ErrorKind};
+use clap::{
+    ArgAction, Args, Parser,
+    error::{ContextKind, ErrorKind},
+};
 use serde_json::json;
 
 use crate::{
@@ -75,13 +78,18 @@ impl Failure {
 fn code_of(error: &io::Error) -> Code {
     match error.kind() {
         io::ErrorKind::NotFound => Code::NotFound,
-        io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::PermissionDenied,
         io::ErrorKind::AlreadyExists => Code::AlreadyExists,
         // The disk is full, or what may be had of it.
         io::ErrorKind::StorageFull
         | io::ErrorKind::QuotaExceeded
         | io::ErrorKind::FileTooLarge
         | io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
+        // A folder in place of a file, or a text that is none.
+        io::ErrorKind::IsADirectory
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData => Code::InvalidArgument,
         _ => Code::Unknown,
     }
 }
@@ -181,9 +189,11 @@ macro_rules! tool {
 }
 pub(crate) use tool;
 
-/// A tool's command line. Flags without a value also take `=true` and `=false`, as in IREE's tools.
+/// A tool's command line. Flags without a value also take `=true` and `=false`, as in IREE's tools. Numbers below zero are
+/// values: what is wrong with them is told by the flag before them.
 pub(crate) fn command<T: Parser>() -> clap::Command {
     T::command().mut_args(|arg| match arg.get_action() {
+        ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_negative_numbers(true),
         // Those that are on unless they are turned off say so themselves.
         ArgAction::SetTrue if arg.get_default_values().is_empty() => arg
             .action(ArgAction::Set)
@@ -244,7 +254,12 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
     let all = std::iter::once(name.to_owned()).chain(prepared.args);
     let flags = match command.clone().try_get_matches_from(all).and_then(|m| T::from_arg_matches(&m)) {
         Ok(flags) => flags,
-        Err(error) => return parse_failed(name, &error, arguments()),
+        Err(error) => {
+            return match no_subcommand(&command, &error) {
+                Some(text) => usage_failed(name, &text, arguments()),
+                None => parse_failed(name, &error, arguments()),
+            };
+        }
     };
     logger::set_verbosity(flags.verbosity());
     prepared.warnings.iter().for_each(|warning| log::warn!("{warning}"));
@@ -267,6 +282,13 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
             interrupt::leave(code)
         }
     }
+}
+
+/// What to say about a subcommand of a tool that there is not.
+fn no_subcommand(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let word = error.get(ContextKind::InvalidSubcommand)?;
+    let all: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+    Some(format!("there is no subcommand '{word}'; there are: {}", all.join(", ")))
 }
 
 fn failed(name: &str, failure: &Failure, json: bool) -> ExitCode {

@@ -381,19 +381,19 @@ pub struct CompareFlags {
     #[arg(long = "equality_mode", value_enum, default_value = "approximate", value_name = "MODE")]
     equality_mode: EqualityMode,
     /// Absolute threshold for f16
-    #[arg(long = "expected_f16_threshold", default_value = "0.001", value_name = "X")]
+    #[arg(long = "expected_f16_threshold", value_parser = not_negative, default_value = "0.001", value_name = "X")]
     f16: f64,
     /// Absolute threshold for f32
-    #[arg(long = "expected_f32_threshold", default_value = "0.0001", value_name = "X")]
+    #[arg(long = "expected_f32_threshold", value_parser = not_negative, default_value = "0.0001", value_name = "X")]
     f32: f64,
     /// Absolute threshold for f64
-    #[arg(long = "expected_f64_threshold", default_value = "0.0001", value_name = "X")]
+    #[arg(long = "expected_f64_threshold", value_parser = not_negative, default_value = "0.0001", value_name = "X")]
     f64: f64,
     /// Absolute threshold for bf16
-    #[arg(long = "expected_bf16_threshold", default_value = "0.01", value_name = "X")]
+    #[arg(long = "expected_bf16_threshold", value_parser = not_negative, default_value = "0.01", value_name = "X")]
     bf16: f64,
     /// Relative threshold of all float types
-    #[arg(long = "expected_rtol", default_value = "1e-05", value_name = "X")]
+    #[arg(long = "expected_rtol", value_parser = not_negative, default_value = "1e-05", value_name = "X")]
     rtol: f64,
 }
 
@@ -417,9 +417,17 @@ impl CompareFlags {
     }
 }
 
-/// Reads a duration in seconds; `0` is allowed, negative and not finite are not.
+/// Reads a duration in seconds; `0` is allowed, negative, endless and such as no clock counts are not.
 pub(crate) fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let number = text.strip_suffix('s').unwrap_or(text);
-    let value: f64 = number.parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
-    Duration::try_from_secs_f64(value).map_err(|e| e.to_string())
+    let time = number.parse::<f64>().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());
+    time.ok_or_else(|| format!("'{text}' is not a number of seconds from 0 up"))
+}
+
+/// Reads a tolerance.
+pub(crate) fn not_negative(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err(format!("'{text}' is not a number from 0 up")),
+    }
 }

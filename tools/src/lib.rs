@@ -39,6 +39,7 @@ pub mod run;
 pub mod serve;
 mod session;
 mod state;
+mod text_file;
 mod text_flags;
 pub mod trial;
 pub mod units;

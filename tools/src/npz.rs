@@ -61,17 +61,26 @@ pub fn read_from(file: impl Read + Seek, length: u64, name: &str) -> Result<Vec<
 
 /// Writes arrays by name, compressed.
 pub(crate) fn write(out: impl Write + Seek, arrays: &[(String, HostTensor)]) -> Result<()> {
-    let failed = |e: zip::result::ZipError| Failure::invalid(format!("writing the archive: {e}"));
     let mut archive = ZipWriter::new(out);
-    for (name, array) in arrays {
-        let large = array.data.len() as u64 > u64::from(u32::MAX / 2);
-        let options =
-            SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
-        archive.start_file(format!("{name}{SUFFIX}"), options).map_err(failed)?;
-        npy::write(&mut archive, array)?;
+    if let Err(failure) = arrays.iter().try_for_each(|array| add(&mut archive, array)) {
+        // It would try once more to write, and print why that fails.
+        std::mem::forget(archive);
+        return Err(failure);
     }
-    archive.finish().map_err(failed)?.flush()?;
+    archive.finish().map_err(|e| not_written(&e))?.flush()?;
     Ok(())
+}
+
+fn add(archive: &mut ZipWriter<impl Write + Seek>, (name, array): &(String, HostTensor)) -> Result<()> {
+    let large = array.data.len() as u64 > u64::from(u32::MAX / 2);
+    let options =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).large_file(large);
+    archive.start_file(format!("{name}{SUFFIX}"), options).map_err(|e| not_written(&e))?;
+    Ok(npy::write(archive, array)?)
+}
+
+fn not_written(error: &zip::result::ZipError) -> Failure {
+    Failure::invalid(format!("writing the archive: {error}"))
 }
 
 /// An archive of arrays of so many zeros of one byte each, for tests of what reads archives.

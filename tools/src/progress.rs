@@ -44,6 +44,14 @@ pub(crate) fn stage() -> String {
     if stage.is_empty() { stage } else { format!(" while {stage}") }
 }
 
+/// Goes on to something that reports no progress, such as writing results. Takes the line away.
+pub(crate) fn go_on(what: &str) {
+    clear();
+    if let Ok(mut stage) = STAGE.lock() {
+        what.clone_into(&mut stage);
+    }
+}
+
 fn show(progress: &Progress<'_>) {
     let Ok(mut line) = LINE.lock() else { return };
     if line.is_some_and(|written| written.elapsed() < PAUSE) {

@@ -55,7 +55,7 @@ pub(crate) fn builder_beside(
 ) -> Result<SessionBuilder> {
     if modules.modules().next().is_none() {
         return Err(Failure::Usage(
-            "no user module specified; use --module=file.vmfb to load from a file or --module=- to load from stdin"
+            "no user module specified; name a model or a module (.vmfb), as FILE or --module=FILE; - is standard input"
                 .to_owned(),
         ));
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufWriter, Write},
+    io::{BufWriter, Seek, SeekFrom, Write},
     path::Path,
 };
 
@@ -34,13 +34,84 @@ pub(crate) fn write(
         // As any file that a program makes; the user's mask applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let file = builder.tempfile_in(folder).map_err(failed)?;
+    let file = match builder.tempfile_in(folder) {
+        Ok(file) => file,
+        // Whoever may write to the file, and not to its folder.
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && real.is_file() => {
+            let file = fs::File::options().write(true).truncate(true).open(&real).map_err(failed)?;
+            let mut out = BufWriter::new(&file);
+            return fill(&mut out).and_then(|()| out.flush()).map_err(failed);
+        }
+        Err(e) => return Err(failed(plain(e))),
+    };
     let _unfinished = Unfinished::begin(file.path());
     let mut out = BufWriter::new(file.as_file());
     fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);
     file.persist(&real).map_err(|e| failed(e.error))?;
     Ok(())
+}
+
+/// The same for whoever does not fail with errors of files: what the disk says goes before what is made of it.
+pub(crate) fn write_by(path: &Path, fill: impl FnOnce(&mut Noting<'_>) -> Result<()>) -> Result<()> {
+    let mut other = None;
+    let written = write(path, |out| {
+        let mut out = Noting { out, error: None };
+        fill(&mut out).map_err(|failure| {
+            out.error.take().unwrap_or_else(|| {
+                other = Some(failure);
+                std::io::ErrorKind::Other.into()
+            })
+        })
+    });
+    other.map_or(written, Err)
+}
+
+/// A file that remembers why it could not be written.
+pub(crate) struct Noting<'a> {
+    out: &'a mut dyn WriteSeek,
+    error: Option<std::io::Error>,
+}
+
+/// What archives are written to.
+trait WriteSeek: Write + Seek {}
+impl<T: Write + Seek> WriteSeek for T {}
+
+impl Noting<'_> {
+    fn noted<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        done.map_err(|error| {
+            let kind = error.kind();
+            self.error.get_or_insert(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Noting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let done = self.out.write(bytes);
+        self.noted(done)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let done = self.out.flush();
+        self.noted(done)
+    }
+}
+
+impl Seek for Noting<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let done = self.out.seek(to);
+        self.noted(done)
+    }
+}
+
+/// An error without the name of the file that stands for the wanted one until it is finished.
+fn plain(error: std::io::Error) -> std::io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((what, _)) => std::io::Error::new(error.kind(), what),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +139,28 @@ mod tests {
         write(&link, |out| out.write_all(b"through")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&plain).unwrap(), "through");
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_told_by_the_name_that_was_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = write(&folder.path().join("no/m.vmfb"), |_| Ok(())).unwrap_err().to_string();
+        assert!(text.contains("no/m.vmfb") && !text.contains(".halite-"), "{text}");
+    }
+
+    #[test]
+    fn the_disk_is_heard_before_what_is_made_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.npy");
+        let error = write_by(&path, |_| Err(Failure::invalid("no such thing"))).unwrap_err().to_string();
+        assert_eq!(error, "INVALID_ARGUMENT; no such thing");
+        let full = fs::File::options().write(true).open("/dev/full");
+        if let Ok(full) = full {
+            let mut out = Noting { out: &mut &full, error: None };
+            assert!(out.write_all(b"x").is_err());
+            assert_eq!(out.error.unwrap().kind(), std::io::ErrorKind::StorageFull);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -13,7 +13,12 @@ fn usage_errors_exit_with_two() {
         ("run-module", vec!["--no_such_flag"], "--no_such_flag"),
         ("run-module", vec!["--function=main"], "no user module specified"),
         ("run-module", vec!["--module=a", "--vulkan_dispatch_abi=foo"], "none of auto, descriptor, bda, all"),
-        ("run-module", vec!["--module=a", "--timeout=-1"], "--timeout"),
+        ("run-module", vec!["--module=a", "--timeout=-1"], "'-1' is not a number of seconds from 0 up"),
+        ("run-module", vec!["--module=a", "--timeout", "-1"], "'-1' is not a number of seconds from 0 up"),
+        ("run-module", vec!["--module=a", "--expected_rtol=nan"], "'nan' is not a number from 0 up"),
+        ("halite", vec!["help", "foo"], "there is no subcommand 'foo'; there are: run, "),
+        ("halite", vec!["cache", "foo"], "there is no subcommand 'foo'; there are: list, clear, path"),
+        ("halite", vec!["generate", "a", "--prompt=a", "--seed", "-3"], "invalid value '-3' for '--seed"),
         ("run-module", vec!["--module=a", "--output=-", "--expected_output=1"], "exclude each other"),
         ("run-module", vec!["--module=a", "--device_profiling_mode=counters"], "not supported"),
         ("run-module", vec!["--module=-", "--module=-"], "one standard input"),
@@ -31,6 +36,14 @@ fn usage_errors_exit_with_two() {
         let ran = run(tool, &args);
         assert_eq!(ran.code, 2, "{tool} {args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(text) && ran.stdout.is_empty(), "{tool} {args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn help_of_a_subcommand_is_no_error() {
+    for args in [&["help", "run"][..], &["help", "cache", "list"], &["help", "help"], &["cache", "help"]] {
+        let ran = run("halite", args);
+        assert_eq!((ran.code, ran.stdout.contains("Usage:")), (0, true), "{args:?}: {}", ran.stderr);
     }
 }
 

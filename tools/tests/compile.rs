@@ -78,6 +78,18 @@ fn models_are_described() {
 }
 
 #[test]
+fn the_model_is_never_written_over() {
+    let (_keep, folder) = folder();
+    fs::copy(repo("demo/digits/digits.onnx"), folder.join("digits.onnx")).unwrap();
+    let before = fs::read(folder.join("digits.onnx")).unwrap();
+    for flag in ["-odigits.onnx", "-o./digits.onnx", "--split-params=digits.onnx", "--html=digits.onnx"] {
+        let ran = run_in(&folder, "compile-module", &["digits.onnx", flag]);
+        assert!(ran.code == 2 && ran.stderr.contains("is the model itself"), "{flag}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read(folder.join("digits.onnx")).unwrap(), before);
+}
+
+#[test]
 fn what_cannot_be_compiled_is_told() {
     let (_keep, folder) = folder();
     fs::write(folder.join("text"), "no model").unwrap();
@@ -91,7 +103,7 @@ fn what_cannot_be_compiled_is_told() {
         (1, vec!["broken.onnx"], "INVALID_ARGUMENT"),
         (1, vec![module.as_str()], "'halite run' runs modules"),
         (2, vec![symbols.as_str()], "--dim NAME=SIZE"),
-        (2, vec![symbols.as_str(), "--dim=m=3"], "give n (a symbol"),
+        (2, vec![symbols.as_str(), "--dim=m=3"], "the model has no size 'm'; there are: n"),
         (2, vec![symbols.as_str(), "--shape=z=3x4"], "'z' is no input"),
         (2, vec![digits.as_str(), "--function=classify"], "the model has main"),
         (2, vec![digits.as_str(), "--target=hoper-h200-linux"], "hopper"),

@@ -151,6 +151,11 @@ fn drivers_and_known_faults_are_listed() {
     let json: serde_json::Value =
         serde_json::from_str(&run("list-devices", &["--drivers", "--json"]).stdout).unwrap();
     assert!(json["drivers"].as_array().unwrap().iter().any(|d| d["name"] == "vulkan"), "{json}");
+    let faults = run("list-devices", &["--workarounds", "--json"]);
+    let faults: serde_json::Value = serde_json::from_str(&faults.stdout).unwrap();
+    let vulkan = faults["drivers"].as_array().unwrap().iter().find(|d| d["driver"] == "vulkan").unwrap();
+    assert!(vulkan["workarounds"].as_array().unwrap().iter().any(|w| w["name"] == "swiftshader-no-bda"));
+    assert!(faults["devices"].as_array().unwrap().iter().all(|d| d["in_force"].is_array()));
     let faults = run("list-devices", &["--workarounds"]);
     assert!(faults.stdout.contains("swiftshader-no-bda\n  avoids:"), "{} {}", faults.stdout, faults.stderr);
 }

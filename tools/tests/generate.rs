@@ -171,7 +171,7 @@ fn wrong_usage_is_told() {
     for (arguments, code, wanted) in [
         (&["generate", &model][..], 2, "there is no prompt"),
         (&["generate", &model, "--prompt=x", "--prompt-file=y"], 2, "exclude each other"),
-        (&["generate", &model, "--prompt=x", "--top-p=7"], 2, "--top-p=7 is not 0 to 1"),
+        (&["generate", &model, "--prompt=x", "--top-p=7"], 2, "--top-p=7 is not a number from 0 to 1"),
         (&["generate", &model, "--prompt=x", "--chat"], 1, "has no chat template"),
         (&["generate", "no.gguf", "--prompt=x"], 1, "no.gguf"),
         (&["generate", &model, "--prompt=x", "--draft-tokens=3"], 2, "--draft"),

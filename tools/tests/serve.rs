@@ -7,7 +7,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread,
 };
 
@@ -31,7 +31,12 @@ impl Server {
     fn start(name: &str, flags: &[&str]) -> Option<Server> {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf").join(name);
         let mut command = common::command("halite");
-        command.arg("serve").arg(model).args(["--port=0", "--device=vulkan"]).args(flags);
+        command.arg("serve").arg(model).args(flags);
+        Server::begin(command)
+    }
+
+    fn begin(mut command: Command) -> Option<Server> {
+        command.args(["--port=0", "--device=vulkan"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -67,6 +72,29 @@ impl Server {
         let (status, body) = self.raw(&head, &body.to_string());
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
+}
+
+#[test]
+fn a_model_may_come_through_a_pipe() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/qwen3.gguf");
+    let mut command = common::command("halite");
+    command.args(["serve", "-"]).stdin(std::fs::File::open(model).unwrap());
+    let Some(server) = Server::begin(command) else { return };
+    let (status, answer) = server.post("/v1/completions", &json!({"prompt": "the", "max_tokens": 2}));
+    assert_eq!((status, &answer["usage"]["completion_tokens"]), (200, &json!(2)), "{answer}");
+}
+
+#[test]
+fn a_body_that_says_to_be_too_large_is_not_waited_for() {
+    let Some(server) = Server::start("qwen3.gguf", &["--max-body=1000"]) else { return };
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    stream.write_all(format!("{head}\r\nContent-Length: 1000000\r\n\r\n").as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1 413"), "{line}");
+    let (status, _) = server.raw("HEAD /health HTTP/1.1\r\nHost: localhost", "");
+    assert_eq!(status, 200);
 }
 
 #[test]
@@ -242,7 +270,7 @@ fn others_need_a_token() {
 fn a_server_ends_when_it_is_told_to() {
     let Some(mut server) = Server::start("llama.gguf", &[]) else { return };
     let id = server.child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     let status = server.child.wait().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(TcpStream::connect(&server.address).is_err());

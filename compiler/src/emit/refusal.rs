@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use halite_sizes::Size;
+
 use super::call::describe;
 use crate::{
     Function,
@@ -26,14 +28,32 @@ pub fn refusal(function: &Function) -> String {
 
 fn each(function: &Function) -> String {
     let shape = |graph: &Graph, index: usize, port: &Port| {
-        let dims: Vec<_> = graph.tensor(port.tensor).sizes().iter().map(ToString::to_string).collect();
-        format!("{} [{}]{}", describe(port, index), dims.join("x"), value(port))
+        let sizes = graph.tensor(port.tensor).sizes();
+        let between = if sizes.iter().all(|size| size.is_constant()) { "x" } else { " x " };
+        let dims: Vec<_> = sizes.iter().map(|size| range(*size)).collect();
+        format!("{} [{}]{}", describe(port, index), dims.join(between), value(port))
     };
-    let listed = function.versions.iter().map(|graph| {
+    let mut listed: Vec<String> = Vec::new();
+    for graph in &function.versions {
+        // What is known of open sizes is in their trace.
+        let _entered = graph.open.as_ref().map(|open| open.trace.enter());
         let inputs = graph.inputs.iter().enumerate();
-        inputs.map(|(index, port)| shape(graph, index, port)).collect::<Vec<_>>().join(", ")
-    });
-    listed.collect::<Vec<_>>().join("; or ")
+        let text = inputs.map(|(index, port)| shape(graph, index, port)).collect::<Vec<_>>().join(", ");
+        if !listed.contains(&text) {
+            listed.push(text);
+        }
+    }
+    listed.join("; or ")
+}
+
+/// A size for people, an open one as all that it can be: `3..16`.
+fn range(size: Size) -> String {
+    let (least, most) = (size.least(), size.most());
+    match (least == most, u32::try_from(most)) {
+        (true, _) => least.to_string(),
+        (false, Ok(most)) => format!("{least}..{most}"),
+        (false, Err(_)) => format!("{least} and more"),
+    }
 }
 
 fn value(port: &Port) -> String {

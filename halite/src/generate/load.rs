@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+use halite_compiler::ModelFormat;
 use halite_formats::gguf::{self, Gguf, Value};
 use halite_text::Tokenizer;
 
 use super::text_error;
-use crate::{Error, ErrorKind, Result, SessionBuilder, Source};
+use crate::{
+    Error, ErrorKind, Result, SessionBuilder, Source,
+    session::{detect, known_formats},
+};
 
 /// A language model on its way into a session.
 pub(super) enum Loaded {
@@ -46,6 +50,12 @@ impl Loaded {
             _ => Source::bytes(loaded.bytes.clone()).named(loaded.name.clone()),
         };
         if !gguf::is_gguf(&loaded.bytes) {
+            // Before somebody looks for its tokenizer.
+            if !ModelFormat::is_module(&loaded.bytes) && detect(&loaded)?.is_none() {
+                let (name, known) = (&loaded.name, known_formats());
+                let text = format!("'{name}' is no model of a format that is known ({known})");
+                return Err(Error::new(ErrorKind::InvalidModel, text));
+            }
             return Ok(Loaded::Other { builder: Box::new(builder), path: loaded.path.clone(), again });
         }
         let file = Gguf::read(&loaded.bytes)

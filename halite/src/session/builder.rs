@@ -316,6 +316,17 @@ fn refuse_model(file: &Loaded, count: usize) -> Result<()> {
             file.name
         )));
     }
+    #[cfg(feature = "compiler")]
+    if !file.name.ends_with(".vmfb") {
+        return Err(Error::new(
+            crate::ErrorKind::InvalidModel,
+            format!(
+                "'{}' is neither a compiled module (.vmfb) nor a model of a format that is known ({})",
+                file.name,
+                super::model::known_formats()
+            ),
+        ));
+    }
     #[cfg(not(feature = "compiler"))]
     if !file.name.ends_with(".vmfb") {
         return Err(Error::new(

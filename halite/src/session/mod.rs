@@ -45,6 +45,8 @@ use halite_runtime as runtime;
 use parking_lot::Mutex;
 
 pub use builder::{DeviceChoice, SessionBuilder};
+#[cfg(feature = "text")]
+pub(crate) use model::{detect, known_formats};
 pub use pending::Pending;
 #[cfg(feature = "compiler")]
 pub(crate) use ports::Ports;

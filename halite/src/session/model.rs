@@ -35,8 +35,13 @@ use crate::{
 const SCOPE: &str = "model";
 
 /// The format, if it is a model.
-pub(super) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
+pub(crate) fn detect(file: &Loaded) -> Result<Option<ModelFormat>> {
     Ok(ModelFormat::detect(&file.bytes[..file.bytes.len().min(16)], file.name.as_ref()))
+}
+
+/// The formats of models, for messages.
+pub(crate) fn known_formats() -> String {
+    ModelFormat::all().map(ModelFormat::name).collect::<Vec<_>>().join(", ")
 }
 
 /// A model on a device.

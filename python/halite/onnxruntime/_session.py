@@ -23,9 +23,10 @@ default_seed: int | None = None
 class NodeArg:
     """An input or output: `name`, `type` (`tensor(float)`), `shape` (numbers, names of open sizes, `None`)."""
 
-    def __init__(self, info):
+    def __init__(self, info, given: dict[str, int]):
         self.name: str = info.name
-        self.shape: list | None = [] if info.shape is None else list(info.shape)
+        # Sizes that the options give are fixed, as in ONNX Runtime.
+        self.shape: list | None = [given.get(size, size) for size in info.shape or []]
         self.type: str = {
             "tensor": lambda: type_text(info.dtype),
             "sequence": lambda: "seq(tensor)",
@@ -83,9 +84,10 @@ class InferenceSession:
                 seed=default_seed,
             )
             inputs, outputs = self._session.inputs, self._session.outputs
-        self._inputs = [NodeArg(info) for info in inputs if not info.optional]
-        self._optional = [NodeArg(info) for info in inputs if info.optional]
-        self._outputs = [NodeArg(info) for info in outputs]
+        given = self._options._dimensions
+        self._inputs = [NodeArg(info, given) for info in inputs if not info.optional]
+        self._optional = [NodeArg(info, given) for info in inputs if info.optional]
+        self._outputs = [NodeArg(info, given) for info in outputs]
         self._required = [arg.name for arg in self._inputs]
         self._output_names = [arg.name for arg in self._outputs]
 

@@ -128,10 +128,12 @@ impl InputReader {
     fn arrays(&mut self, text: &str, kinds: &[ArgumentKind]) -> Result<Vec<HostValue>> {
         let path = &text[1..];
         if !path.to_ascii_lowercase().ends_with(".npy") {
+            // Whatever is not there has no wrong form.
+            std::fs::metadata(path).map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
             bail!(
                 Unimplemented,
-                "only numpy (.npy) files are supported for metadata-less variant I/O; for raw bytes write the type \
-                 too: 'SHAPExTYPE=@{path}'"
+                "'{path}' does not tell shape and type of its bytes, as numpy files (.npy) do; write them too: \
+                 'SHAPExTYPE=@{path}'"
             );
         }
         let file = self.open(path, text.starts_with('+'))?;

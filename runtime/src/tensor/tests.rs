@@ -167,6 +167,9 @@ fn files() {
         texts(&missing, &[Reference]).unwrap_err().to_string().starts_with("NOT_FOUND; unable to open file")
     );
     let typeless = [format!("@{raw}")];
-    assert!(texts(&typeless, &[Reference]).unwrap_err().to_string().starts_with("UNIMPLEMENTED; only numpy"));
+    let error = texts(&typeless, &[Reference]).unwrap_err().to_string();
+    assert!(error.contains("write them too: 'SHAPExTYPE=@"), "{error}");
+    let missing = ["@no/such".to_owned()];
+    assert!(texts(&missing, &[Reference]).unwrap_err().to_string().starts_with("NOT_FOUND"));
     std::fs::remove_dir_all(&dir).unwrap();
 }

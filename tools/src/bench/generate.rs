@@ -86,7 +86,7 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     let watchdog = Watchdog::start(flags.timeout);
     let options = watchdog.options(cancel);
     let generator = generator(flags, tests, &options)?;
-    progress::clear();
+    progress::go_on("measuring");
     let about = match flags.modules.modules().next() {
         Some(path) if path != "-" => about(Path::new(path))?,
         _ => About { name: "standard input".to_owned(), bytes: 0, weights: 0 },

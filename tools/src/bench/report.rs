@@ -13,6 +13,7 @@ use super::{
 use crate::{
     console::{self, Result, VERSION},
     engine::format_g,
+    logger,
 };
 
 /// How times are shown.
@@ -123,6 +124,9 @@ pub(super) fn write(
 
 /// Start-up times and memory, to standard error.
 pub(super) fn print_context(context: &Context) {
+    if logger::is_quiet() {
+        return;
+    }
     let ms = |seconds: f64| seconds * 1e3;
     let p = &context.phases;
     eprintln!("Running {} {VERSION}", console::name());

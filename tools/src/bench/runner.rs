@@ -91,7 +91,7 @@ pub(super) fn prepare(flags: &Flags, cancel: &CancelToken) -> Result<Prepared> {
     let options = watchdog.options(cancel);
     let builder = flags.measure.decoder.sizes(session::builder(&flags.devices, &flags.modules)?)?;
     let session = builder.options(progress::shown(options.clone())).build().inspect_err(interrupt::note)?;
-    progress::clear();
+    progress::go_on("measuring");
     let init = start.elapsed().as_secs_f64();
     let functions = functions(flags, &session)?;
     let exported = session.functions().iter().map(FunctionInfo::full_name).collect();

@@ -55,10 +55,10 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     recorded: Vec<PathBuf>,
     /// How far recorded values may be off beside what --relative allows
-    #[arg(long, default_value = "0.0001", value_parser = not_negative, value_name = "X")]
+    #[arg(long, default_value = "0.0001", value_parser = flags::not_negative, value_name = "X")]
     absolute: f64,
     /// How far recorded values may be off for their size
-    #[arg(long, default_value = "0.001", value_parser = not_negative, value_name = "X")]
+    #[arg(long, default_value = "0.001", value_parser = flags::not_negative, value_name = "X")]
     relative: f64,
     /// Lists every node, not only those that are wrong
     #[arg(long)]
@@ -75,13 +75,6 @@ pub struct Flags {
     devices: DeviceFlags,
     #[command(flatten)]
     common: CommonFlags,
-}
-
-fn not_negative(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err(format!("'{text}' is not a number from 0 up")),
-    }
 }
 
 tool!(Flags);

@@ -122,10 +122,11 @@ fn no_subcommand(arguments: Vec<OsString>) -> ExitCode {
         let text = format!("'{file}' is a file, not a subcommand; 'halite run {file}' runs it");
         return console::usage_failed(name, &text, &arguments);
     }
-    if let Some(word) = arguments.first().map(|first| first.to_string_lossy())
+    let is_help = arguments.first().is_some_and(|first| first == "help");
+    if let Some(word) = arguments.get(usize::from(is_help)).map(|word| word.to_string_lossy())
         && !word.is_empty()
         && !word.starts_with('-')
-        && word != "help"
+        && !(is_help && knows(&word))
     {
         return console::usage_failed(name, &unknown(&word), &arguments);
     }
@@ -134,6 +135,11 @@ fn no_subcommand(arguments: Vec<OsString>) -> ExitCode {
         Err(error) => console::parse_failed(name, &error, &arguments),
         Ok(_) => console::usage_failed(name, "no subcommand was named", &arguments),
     }
+}
+
+/// Whether there is help about it.
+fn knows(word: &str) -> bool {
+    word == "help" || ENTRIES.iter().any(|entry| entry.name == word)
 }
 
 /// What to say about a subcommand that there is not.

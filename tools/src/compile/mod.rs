@@ -125,14 +125,15 @@ fn run(flags: &Flags) -> Result<()> {
         progress::clear();
         return describe::print(&functions(flags, &model)?, flags.json, &mut out);
     }
-    functions(flags, &model)?;
+    flags.request.check_names(&functions(flags, &model)?)?;
+    spare_model(flags, path)?;
     let compiler = compiler(flags)?;
     if let Some(when) = flags.print_graph {
         write!(out, "{}", compiler.print_graph(&model, when).map_err(refused)?)?;
         return Ok(());
     }
     let compiled = compiler.compile_with(&model, &options).map_err(refused)?;
-    progress::clear();
+    progress::go_on("writing the module");
     if flags.precision == PrecisionFlag::F16 && compiled.half_precision().kept > 0 {
         let HalfPrecision { half, kept, .. } = compiled.half_precision();
         console::remark(format_args!(
@@ -187,7 +188,7 @@ fn open(path: &Path, flags: &Flags, options: &RunOptions) -> Result<Model> {
         how = how.format(format);
     }
     Model::open_with(session::source(path), &how).map_err(|e| match e.kind() {
-        ErrorKind::InvalidInput => {
+        ErrorKind::InvalidInput if e.message().contains("is a compiled module") => {
             Failure::from(e).context("'halite run' runs modules, 'halite dump' shows them")
         }
         ErrorKind::InvalidModel if format.is_none() => Failure::from(e).context("--format says which it is"),
@@ -262,10 +263,7 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
         whole::write(file, |out| compiled.write_parameters(out))?;
         written.push((file.display().to_string(), bytes));
     }
-    let output = flags.output.clone().unwrap_or_else(|| {
-        let stem = path.file_stem().filter(|stem| *stem != "-").unwrap_or("module".as_ref());
-        Path::new(stem).with_extension("vmfb")
-    });
+    let output = output(flags, path);
     if output.as_os_str() == "-" {
         compiled.write(&mut std::io::stdout())?;
     } else {
@@ -273,6 +271,31 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
     }
     written.push((output.display().to_string(), compiled.byte_len()));
     Ok(written)
+}
+
+/// Where the module goes.
+fn output(flags: &Flags, model: &Path) -> PathBuf {
+    flags.output.clone().unwrap_or_else(|| {
+        let stem = model.file_stem().filter(|stem| *stem != "-").unwrap_or("module".as_ref());
+        Path::new(stem).with_extension("vmfb")
+    })
+}
+
+/// Refuses to put something in the place of the model, which may be the only copy.
+fn spare_model(flags: &Flags, model: &Path) -> Result<()> {
+    let Ok(real) = model.canonicalize() else { return Ok(()) };
+    let output = output(flags, model);
+    let written = std::iter::once(&output).chain(&flags.split_params).chain(&flags.html);
+    match written
+        .into_iter()
+        .find(|file| real.is_file() && file.canonicalize().is_ok_and(|file| file == real))
+    {
+        Some(file) => Err(Failure::Usage(format!(
+            "'{}' is the model itself; name another file to write to",
+            file.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The compiler's error: what is missing on the command line is wrong usage.

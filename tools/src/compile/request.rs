@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use halite::{Sizes, Tensor};
+use halite::{Dimension, FunctionInfo, Sizes, Tensor, ValueType};
 
 use crate::{
     console::{Failure, Result},
@@ -65,6 +65,31 @@ impl RequestFlags {
         Ok(Sizes::any_of(self.versions()?.into_iter().map(one)).seed(self.seed))
     }
 
+    /// Refuses sizes of what no function has: a slip of the pen would compile for other sizes than those that were meant.
+    pub fn check_names(&self, functions: &[FunctionInfo]) -> Result<()> {
+        let known = symbols(functions);
+        let in_shapes = |name: &str| {
+            let shapes = self.shape.iter().filter_map(|text| text.split_once('='));
+            shapes.into_iter().any(|(_, dims)| dims.split([',', 'x']).any(|part| part.trim() == name))
+        };
+        for (flag, text) in
+            self.dim.iter().map(|t| ("--dim", t)).chain(self.bound.iter().map(|t| ("--bound", t)))
+        {
+            let (name, _) = named(flag, text, "NAME=SIZE")?;
+            // A size may be computed of several, such as `past + 1`.
+            if !known.iter().any(|size| words(size).any(|word| word == name) || size == name)
+                && !in_shapes(name)
+            {
+                let all = match known.is_empty() {
+                    true => "all its sizes are fixed".to_owned(),
+                    false => format!("there are: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+                };
+                return Err(usage(format!("{flag}={text}: the model has no size '{name}'; {all}")));
+            }
+        }
+        Ok(())
+    }
+
     /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
     fn versions(&self) -> Result<Vec<Version>> {
         let mut versions = vec![Version::default()];
@@ -102,6 +127,25 @@ impl RequestFlags {
         }
         Ok(versions)
     }
+}
+
+/// The names of open sizes.
+fn symbols(functions: &[FunctionInfo]) -> BTreeSet<String> {
+    let ports = functions.iter().flat_map(|function| function.inputs.iter().chain(&function.outputs));
+    let dims = ports.filter_map(|port| match &port.value_type {
+        ValueType::Tensor { shape: Some(dims), .. } => Some(dims),
+        _ => None,
+    });
+    let name = |dim: &Dimension| match dim {
+        Dimension::Named(name) => Some(name.clone()),
+        _ => None,
+    };
+    dims.flatten().filter_map(name).collect()
+}
+
+/// What a name of a size is made of.
+fn words(size: &str) -> impl Iterator<Item = &str> {
+    size.split(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
 fn usage(text: String) -> Failure {

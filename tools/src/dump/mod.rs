@@ -10,6 +10,7 @@ mod text;
 mod vgf;
 
 use std::{
+    collections::BTreeSet,
     io::{Read, Write},
     path::{Path, PathBuf},
 };
@@ -25,7 +26,7 @@ use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
 
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
-    describe,
+    describe, text_file,
 };
 
 const EXAMPLES: &str = "\
@@ -165,7 +166,7 @@ fn bytes(path: &Path) -> Result<Bytes> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => std::io::stdin().lock().read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+        false => text_file::open_finite(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
     read.map_err(|e| Failure::file("cannot read", path, &e))?;
     Ok(bytes.into())
@@ -237,7 +238,8 @@ fn selected(module: &ModuleDef, name: Option<&str>) -> halite::hal::Result<Vec<u
     found.sort_unstable();
     found.dedup();
     if found.is_empty() {
-        let names: Vec<_> = (0..count).map(|i| module.function_name(i)).collect();
+        let names: BTreeSet<_> = (0..count).map(|i| module.function_name(i)).collect();
+        let names: Vec<_> = names.into_iter().collect();
         return Err(status!(NotFound, "no function '{name}'; functions: {}", names.join(", ")))
             .context(|| "disassembling");
     }

@@ -1,7 +1,7 @@
 //! The tool `halite embed`: embedding vectors of texts.
 
 use std::{
-    io::{Read, Write},
+    io::Write,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use crate::{
     devices,
     flags::seconds,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    progress, session,
+    progress, session, text_file,
     text_flags::LanguageModelFlags,
 };
 
@@ -74,7 +74,7 @@ fn run(flags: &Flags) -> Result<()> {
     let builder = session::language_model(&flags.model, &flags.on)?;
     let embedder =
         builder.options(progress::shown(options.clone())).embedder().inspect_err(interrupt::note)?;
-    progress::clear();
+    progress::go_on("computing vectors");
     let began = Instant::now();
     let mut made = Vec::new();
     for text in &texts {
@@ -94,18 +94,8 @@ fn one(flags: &Flags, embedder: &halite::Embedder, tokens: &[u32], options: &Run
 /// The texts that are asked for.
 fn texts(flags: &Flags) -> Result<Vec<String>> {
     let mut all = flags.texts.clone();
-    match &flags.file {
-        None => {}
-        Some(path) if path.as_os_str() == "-" => {
-            let mut text = String::new();
-            let failed = |e: std::io::Error| Failure::file("cannot read", "standard input".as_ref(), &e);
-            std::io::stdin().read_to_string(&mut text).map_err(failed)?;
-            all.extend(text.lines().map(str::to_owned));
-        }
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|e| Failure::file("cannot read", path, &e))?;
-            all.extend(text.lines().map(str::to_owned));
-        }
+    if let Some(path) = &flags.file {
+        all.extend(text_file::read(path)?.lines().map(str::to_owned));
     }
     match all.is_empty() {
         true => Err(Failure::Usage("there is no text; name some, or a file with --file=FILE".to_owned())),

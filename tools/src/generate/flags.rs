@@ -103,19 +103,24 @@ pub struct Flags {
 impl Flags {
     /// How tokens are chosen.
     pub(super) fn sampling(&self) -> Result<Sampling> {
-        let within = |name: &str, value: f32, least: f32, most: f32| match (least..=most).contains(&value) {
+        let checked = |name: &str, value: f32, is_right: bool, right: &str| match is_right {
             true => Ok(value),
-            false => {
-                let most = if most == f32::MAX { String::new() } else { format!(" to {most}") };
-                Err(Failure::Usage(format!("--{name}={value} is not {least}{most}")))
-            }
+            false => Err(Failure::Usage(format!("--{name}={value} is not {right}"))),
         };
+        let part = |name, value| checked(name, value, (0.0..=1.0).contains(&value), "a number from 0 to 1");
+        let (warmth, penalty) = (self.temperature, self.repeat_penalty);
+        let at_least = |least: f32, value: f32| value >= least && value.is_finite();
         Ok(Sampling {
-            temperature: within("temperature", self.temperature, 0.0, f32::MAX)?,
+            temperature: checked("temperature", warmth, at_least(0.0, warmth), "a number from 0 up")?,
             top_k: self.top_k,
-            top_p: within("top-p", self.top_p, 0.0, 1.0)?,
-            min_p: within("min-p", self.min_p, 0.0, 1.0)?,
-            repeat_penalty: within("repeat-penalty", self.repeat_penalty, f32::MIN_POSITIVE, f32::MAX)?,
+            top_p: part("top-p", self.top_p)?,
+            min_p: part("min-p", self.min_p)?,
+            repeat_penalty: checked(
+                "repeat-penalty",
+                penalty,
+                at_least(f32::MIN_POSITIVE, penalty),
+                "a number above 0",
+            )?,
             repeat_last: self.repeat_last,
             seed: self.seed.unwrap_or_else(random_seed),
         })
@@ -142,7 +147,9 @@ mod tests {
         assert_eq!(sampling(&["--seed=7", "--top-k=3"]).unwrap().seed, 7);
         for wrong in ["--top-p=1.5", "--temperature=-1", "--min-p=2", "--repeat-penalty=0", "--top-p=nan"] {
             let Err(Failure::Usage(text)) = sampling(&[wrong]) else { panic!("{wrong} is accepted") };
-            assert!(text.starts_with(&wrong[..5]), "{text}");
+            let (flag, value) = wrong.split_once('=').unwrap();
+            let value: f32 = value.parse().unwrap();
+            assert!(text.starts_with(&format!("{flag}={value} is not a number ")), "{text}");
         }
     }
 

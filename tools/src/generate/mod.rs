@@ -3,11 +3,7 @@
 mod flags;
 mod report;
 
-use std::{
-    io::{Read, Write},
-    ops::ControlFlow,
-    time::Instant,
-};
+use std::{io::Write, ops::ControlFlow, time::Instant};
 
 use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Stop};
 
@@ -17,7 +13,7 @@ use crate::{
     console::{Failure, Result, tool},
     devices,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    progress, session,
+    progress, session, text_file,
 };
 
 tool!(Flags);
@@ -35,7 +31,7 @@ fn run(flags: &Flags) -> Result<()> {
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
-    progress::clear();
+    progress::go_on("generating text");
     let tokens = prompt_tokens(flags, &generator, &prompt)?;
     let mut report = Report::new(&generator, started.elapsed(), tokens.len());
     let mut sequence = generator.sequence()?;
@@ -127,15 +123,7 @@ fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
 fn prompt_text(flags: &Flags) -> Result<String> {
     match (&flags.prompt, &flags.prompt_file) {
         (Some(prompt), None) => Ok(prompt.clone()),
-        (None, Some(path)) if path.as_os_str() == "-" => {
-            let mut text = String::new();
-            let failed = |e: std::io::Error| Failure::file("cannot read", "standard input".as_ref(), &e);
-            std::io::stdin().read_to_string(&mut text).map_err(failed)?;
-            Ok(text)
-        }
-        (None, Some(path)) => {
-            std::fs::read_to_string(path).map_err(|e| Failure::file("cannot read", path, &e))
-        }
+        (None, Some(path)) => text_file::read(path),
         (Some(_), Some(_)) => Err(Failure::Usage(
             "--prompt and --prompt-file exclude each other: there is one prompt".to_owned(),
         )),

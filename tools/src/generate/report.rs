@@ -5,7 +5,7 @@ use std::{io::Write, time::Duration};
 use halite::{CacheType, Drafted, Generator, Stop};
 use serde_json::json;
 
-use crate::console::Result;
+use crate::{console::Result, logger};
 
 /// Text and numbers of one generation.
 pub(super) struct Report {
@@ -85,8 +85,11 @@ impl Report {
         Ok(writeln!(out, "{report:#}")?)
     }
 
-    /// One line on standard error.
+    /// One line on standard error, for those who want more than the text.
     pub fn print_text(&self) {
+        if logger::is_quiet() {
+            return;
+        }
         let (used, peak) = self.device_memory();
         let [keys, values] = self.generator.cache_types();
         let draft = self.drafted.map(|own| format!("; {} of {} drafted tokens taken", own.taken, own.tokens));

@@ -143,7 +143,11 @@ impl Slots<'_> {
         let free = self.free();
         if free.is_empty() && archive(text).is_none() && !looks_named(text) {
             let all = ports::list(self.ports);
-            let why = format!("function expected fewer input values; it takes {}: {all}", self.ports.len());
+            let (one, count) = (self.what.one, self.ports.len());
+            let why = match one {
+                "input" => format!("function expected fewer input values; it takes {count}: {all}"),
+                _ => format!("one {one} too many; the function gives {count}: {all}"),
+            };
             return Err(Failure::invalid(why).context(format!("parsing {} `{text}`", self.what.one)));
         }
         let read = if let Some(path) = archive(text) {

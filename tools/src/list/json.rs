@@ -41,6 +41,24 @@ pub(super) fn drivers(registry: &DriverRegistry, lines: &[DriverLine<'_>]) -> Va
     })
 }
 
+/// The known faults of each driver, and which of them are worked around on each device.
+pub(super) fn workarounds(registry: &DriverRegistry, survey: &Survey) -> Value {
+    let devices = survey.devices.iter().filter_map(|listed| {
+        let (_, names) = listed.info.properties.iter().find(|(name, _)| name == "workarounds")?;
+        let names: Vec<_> = names.split_whitespace().filter(|name| *name != "none").collect();
+        Some(json!({"uri": listed.info.uri(), "name": listed.info.name, "in_force": names}))
+    });
+    let known = registry.entries().iter().filter_map(|entry| {
+        let tables = entry.driver().ok()?.tables();
+        let tables = tables.into_iter().filter(|table| table.title == "workarounds");
+        let faults = tables.flat_map(|table| table.entries);
+        let faults: Vec<_> =
+            faults.map(|(name, meaning)| json!({"name": name, "meaning": meaning})).collect();
+        (!faults.is_empty()).then(|| json!({"driver": entry.name(), "workarounds": faults}))
+    });
+    json!({"devices": devices.collect::<Vec<_>>(), "drivers": known.collect::<Vec<_>>()})
+}
+
 fn driver_line(line: &DriverLine<'_>) -> Value {
     let mut entry = driver(line.entry);
     let error = line.works.as_ref().and_then(|works| works.as_ref().err()).map(ToString::to_string);

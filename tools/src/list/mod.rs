@@ -98,7 +98,9 @@ fn run(flags: &Flags) -> Result<()> {
         return drivers(&registry, flags, &mut out);
     }
     let survey = take_survey(&registry, flags, &options)?;
-    if flags.workarounds {
+    if flags.workarounds && flags.json {
+        writeln!(out, "{}", json::workarounds(&registry, &survey))?;
+    } else if flags.workarounds {
         text::workarounds(&registry, &survey, &mut out)?;
     } else if flags.json {
         writeln!(out, "{}", json::report(&registry, &survey))?;

@@ -15,7 +15,7 @@ use crate::{
     devices,
     flags::seconds,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    progress, session,
+    progress, session, text_file,
     text_flags::{CacheTypeFlags, LanguageModelFlags},
 };
 
@@ -34,7 +34,7 @@ pub struct Flags {
     /// Model (.gguf); of a model in several files the first
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Text
+    /// Text; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Tokens of a chunk
@@ -98,19 +98,20 @@ fn run(flags: &Flags) -> Result<()> {
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let options = watchdog.options(&cancel_on_interrupt());
-    let text =
-        std::fs::read_to_string(&flags.file).map_err(|e| Failure::file("cannot read", &flags.file, &e))?;
+    let text = text_file::read(&flags.file)?;
     let builder = session::language_model(&flags.model, &flags.on)?;
     let wanted = flags.caches.apply(GeneratorOptions::new()).context(flags.chunk).scoring(true);
     let builder = builder.options(progress::shown(options.clone()));
     let generator = builder.generator(wanted).inspect_err(interrupt::note)?;
-    progress::clear();
+    progress::go_on("measuring");
     let tokens = generator.tokenize(&text, false);
     let most = if flags.chunks == 0 { usize::MAX } else { flags.chunks };
     let chunks: Vec<&[u32]> = tokens.chunks_exact(flags.chunk).take(most).collect();
     if chunks.is_empty() {
         let (own, chunk) = (tokens.len(), flags.chunk);
-        return Err(Failure::invalid(format!("a text of {own} tokens has no chunk of {chunk} (--chunk)")));
+        let text =
+            format!("a text of {own} tokens has no chunk of {chunk}; give more text, or less for --chunk");
+        return Err(Failure::invalid(text));
     }
     let began = Instant::now();
     let (sums, memory) = measure(&generator, &chunks, &tokens[..1], &options)?;

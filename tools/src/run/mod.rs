@@ -138,7 +138,7 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         Some(name) => session.function(name)?,
         None => session.default_function()?,
     };
-    progress::clear();
+    progress::go_on("reading inputs");
     let info = match flags.state.is_used() {
         true => state::without_state(function.info()),
         false => function.info().clone(),
@@ -159,7 +159,7 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
             false => function.run_with(inputs, &options).inspect_err(interrupt::note)?,
         }
     };
-    progress::clear();
+    progress::go_on("writing results");
     let results = results.into_values();
     let done = Done { session: &session, info: &info, outputs: &outputs, results: &results };
     let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {

@@ -35,6 +35,11 @@ impl Destination {
     fn parse(text: &str) -> Result<Destination> {
         let path = match text.strip_prefix(['@', '+']) {
             Some(path) => path,
+            // A name with a slip of the pen, not a file's.
+            None if text.contains("=@") || text.contains("=+") => {
+                let (name, _) = text.split_once('=').unwrap_or((text, ""));
+                return Err(Failure::Usage(format!("--output={text}: there is no output '{name}'")));
+            }
             None if has_extension(Path::new(text), FILES) => text,
             None if text.is_empty() => return Ok(Destination::Nowhere),
             None if text == "-" => return Ok(Destination::Printed),
@@ -151,6 +156,7 @@ fn unknown(failure: Failure, text: &str, ports: &[Port]) -> Failure {
         (Some(_), Failure::Status(status)) => {
             Failure::Status(status.annotate(format!("outputs: {}", ports::list(ports))))
         }
+        (Some(_), Failure::Usage(text)) => Failure::Usage(format!("{text}; outputs: {}", ports::list(ports))),
         (_, failure) => failure,
     }
 }
@@ -161,15 +167,22 @@ fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &
         Destination::Printed => values::print(out, value, max_elements),
         Destination::Array { path, append } => {
             let tensor = to_tensor(value)?;
-            let mut file = open(path, *append)?;
-            npy::write(&mut file, &tensor).context(|| format!("writing '{}'", path.display()))?;
-            flush(file, path)
+            let array = |out: &mut dyn Write| {
+                npy::write(&mut { out }, &tensor).context(|| format!("writing '{}'", path.display()))
+            };
+            match append {
+                true => append_to(path, |file| Ok(array(file)?)),
+                false => whole::write_by(path, |file| Ok(array(file)?)),
+            }
         }
         Destination::Bytes { path, append } => {
             let tensor = to_tensor(value)?;
-            let mut file = open(path, *append)?;
-            file.write_all(&tensor.data).map_err(|e| Failure::file("cannot write", path, &e))?;
-            flush(file, path)
+            match append {
+                true => append_to(path, |file| {
+                    file.write_all(&tensor.data).map_err(|e| Failure::file("cannot write", path, &e))
+                }),
+                false => whole::write(path, |file| file.write_all(&tensor.data)),
+            }
         }
         Destination::Picture(path) => {
             // In memory first: a tensor that is no picture leaves no file behind.
@@ -182,20 +195,16 @@ fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &
 }
 
 fn archive(path: &Path, arrays: &[(String, HostTensor)]) -> Result<()> {
-    let mut file = open(path, false)?;
-    npz::write(&mut file, arrays)
-        .map_err(|failure| failure.context(format!("writing '{}'", path.display())))?;
-    flush(file, path)
+    whole::write_by(path, |file| {
+        npz::write(file, arrays).map_err(|failure| failure.context(format!("writing '{}'", path.display())))
+    })
 }
 
-fn open(path: &Path, append: bool) -> Result<BufWriter<File>> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(append).write(true).truncate(!append);
-    let file = options.open(path).map_err(|e| Failure::file("cannot create", path, &e))?;
-    Ok(BufWriter::new(file))
-}
-
-fn flush(file: BufWriter<File>, path: &Path) -> Result<()> {
+/// Writes behind what a file has.
+fn append_to(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let mut file = BufWriter::new(file.map_err(|e| Failure::file("cannot create", path, &e))?);
+    fill(&mut file)?;
     // Closing a file hides its errors; this does not.
     file.into_inner()
         .map_err(std::io::IntoInnerError::into_error)
@@ -258,6 +267,9 @@ mod tests {
         assert!(error(&["b=-", "b="], &["a", "b"]).contains("'b' is given twice"));
         assert!(error(&["c=-"], &["a", "b"]).contains("outputs: 'a' i32, 'b' i32"));
         assert!(error(&["o.txt"], &["a"]).contains("unsupported output mode"));
+        // It would have been a file of that name.
+        let text = error(&["c=@o.npy"], &["a"]);
+        assert!(text.contains("no output 'c'; outputs: 'a' i32"), "{text}");
     }
 
     #[test]

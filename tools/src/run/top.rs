@@ -1,7 +1,6 @@
 //! `--top` and `--labels`: the highest entries of a result, by the names that a file gives them.
 
 use std::{
-    fs,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -12,6 +11,7 @@ use serde_json::json;
 use crate::{
     console::{Failure, Result},
     engine::{HostTensor, Value, element_to_f64, format_g},
+    text_file,
 };
 
 /// Entries that are shown when only --labels is given.
@@ -69,8 +69,7 @@ impl TopFlags {
 }
 
 fn read_labels(path: &Path) -> Result<Vec<String>> {
-    let text = fs::read_to_string(path).map_err(|e| Failure::file("cannot read labels from", path, &e))?;
-    Ok(text.lines().map(|line| line.trim().to_owned()).collect())
+    Ok(text_file::read(path)?.lines().map(|line| line.trim().to_owned()).collect())
 }
 
 impl Top {
@@ -145,6 +144,8 @@ impl Ranking {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::engine::ElementType;
 

@@ -1,12 +1,17 @@
 //! The flags of `halite serve`.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Parser;
 
 use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
+    text_file,
     text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags},
 };
 
@@ -30,7 +35,7 @@ pub struct Flags {
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
     /// Address that connections come to. Others than this machine's need a token
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1", value_parser = address, value_name = "ADDRESS")]
     pub(super) host: IpAddr,
     /// Port; 0 takes any that is free
     #[arg(long, default_value = "8080", value_name = "PORT")]
@@ -71,6 +76,16 @@ pub struct Flags {
     pub(super) common: CommonFlags,
 }
 
+/// An address of this machine. One name is known without asking anybody.
+fn address(text: &str) -> std::result::Result<IpAddr, String> {
+    match text.eq_ignore_ascii_case("localhost") {
+        true => Ok(Ipv4Addr::LOCALHOST.into()),
+        false => text.parse().map_err(|_| {
+            format!("'{text}' is no address, such as 127.0.0.1, ::1, or 0.0.0.0 for all of this machine's")
+        }),
+    }
+}
+
 /// Requests at the same time that a machine could have memory for.
 const MOST_PARALLEL: usize = 256;
 
@@ -86,11 +101,7 @@ impl Flags {
     /// What requests have to know. Only this machine's own need not.
     pub(super) fn token(&self) -> Result<Option<String>> {
         let token = match &self.token_file {
-            Some(path) => {
-                let text =
-                    std::fs::read_to_string(path).map_err(|e| Failure::file("cannot read", path, &e))?;
-                Some(text.lines().next().unwrap_or("").trim().to_owned())
-            }
+            Some(path) => Some(text_file::read(path)?.lines().next().unwrap_or("").trim().to_owned()),
             None => std::env::var("HALITE_TOKEN").ok(),
         };
         match token {
@@ -121,6 +132,7 @@ mod tests {
         let flags = |more: &[&str]| Flags::try_parse_from(["serve", "m.gguf"].iter().chain(more)).unwrap();
         assert!(flags(&["--host=0.0.0.0"]).token().is_err() || std::env::var("HALITE_TOKEN").is_ok());
         assert!(flags(&["--host=::1"]).token().is_ok());
+        assert_eq!(flags(&["--host=localhost"]).host, IpAddr::from([127, 0, 0, 1]));
         assert!(flags(&["--parallel=0"]).parallel().is_err());
         assert_eq!(flags(&[]).model_name(), "m");
     }

@@ -137,14 +137,18 @@ async fn answer(
 
 async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> Result<Response<Body>> {
     allowed(rules, request.headers())?;
-    let method = request.method().clone();
+    // What watches servers may ask with HEAD: hyper leaves the body out.
+    let method = match request.method() {
+        &Method::HEAD => Method::GET,
+        method => method.clone(),
+    };
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let ok = |value| Ok(body::json(StatusCode::OK, &value));
     match (&method, path.as_str()) {
         (&Method::GET, "/health" | "/v1/health") => ok(work.health()),
         (&Method::GET, "/v1/models") => ok(work.models()),
         (&Method::GET, path) if path.starts_with("/v1/models/") => {
-            ok(work.model(&path["/v1/models/".len()..])?)
+            ok(work.model(&plain(&path["/v1/models/".len()..]))?)
         }
         (&Method::POST, "/v1/completions") => work.text(Form::Completion, &read(rules, request).await?).await,
         (&Method::POST, "/v1/chat/completions") => work.text(Form::Chat, &read(rules, request).await?).await,
@@ -163,6 +167,24 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
     }
 }
 
+/// A part of a path as it was before it was made a part of one: `my%20model`.
+fn plain(text: &str) -> String {
+    let mut bytes = text.as_bytes().iter();
+    let mut all = Vec::with_capacity(text.len());
+    while let Some(&byte) = bytes.next() {
+        let code = bytes.as_slice().first_chunk::<2>().filter(|_| byte == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(coded) => {
+                bytes.nth(1);
+                all.push(coded);
+            }
+            None => all.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
 /// Refuses those who may not ask: without the token; without one, pages of other sites that a browser lets ask.
 fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
     let text = |name: header::HeaderName| {
@@ -170,7 +192,8 @@ fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
     };
     match &rules.token {
         Some(token) => {
-            let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+            let given = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));
+            let given = given.filter(|(how, _)| how.eq_ignore_ascii_case("Bearer")).map(|(_, token)| token);
             match given.is_some_and(|given| same(given.trim().as_bytes(), token.as_bytes())) {
                 true => Ok(()),
                 false => {
@@ -213,13 +236,19 @@ async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
         let text = format!("the body is '{kind}' and not application/json");
         return Err(Refusal::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
+    let too_large = || {
+        let text = format!("the body is larger than {} bytes (--max-body)", rules.most_body);
+        Err(Refusal::with(StatusCode::PAYLOAD_TOO_LARGE, text))
+    };
+    // Whoever says so at once need not wait for it.
+    let least = hyper::body::Body::size_hint(request.body()).lower();
+    if usize::try_from(least).map_or(true, |least| least > rules.most_body) {
+        return too_large();
+    }
     let body = Limited::new(request.into_body(), rules.most_body).collect();
     match tokio::time::timeout(PATIENCE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let text = format!("the body is larger than {} bytes (--max-body)", rules.most_body);
-            Err(Refusal::with(StatusCode::PAYLOAD_TOO_LARGE, text))
-        }
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => too_large(),
         Ok(Err(error)) => Err(Refusal::wrong(format!("the body did not come: {error}"))),
         Err(_) => Err(Refusal::with(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
     }
@@ -241,9 +270,24 @@ mod tests {
     #[test]
     fn who_does_not_know_the_token_is_refused() {
         assert_eq!(status(Some("abc"), &[("authorization", "Bearer abc")]), 200);
+        assert_eq!(status(Some("abc"), &[("authorization", "bearer abc")]), 200);
+        assert_eq!(status(Some("abc"), &[("authorization", "abc")]), 401);
         assert_eq!(status(Some("abc"), &[("authorization", "Bearer abd")]), 401);
         assert_eq!(status(Some("abc"), &[("authorization", "Bearer ab")]), 401);
         assert_eq!(status(Some("abc"), &[("host", "localhost")]), 401);
+    }
+
+    #[test]
+    fn names_in_paths_are_what_they_were() {
+        for (coded, name) in [
+            ("a", "a"),
+            ("my%20model", "my model"),
+            ("%C3%a4%2Fb", "ä/b"),
+            ("100%", "100%"),
+            ("%zz%4", "%zz%4"),
+        ] {
+            assert_eq!(plain(coded), name);
+        }
     }
 
     #[test]

@@ -13,14 +13,16 @@ mod work;
 mod write;
 
 use std::{
-    io::Write,
+    io::{Read, Write},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use halite::{CancelToken, Embedder, Generator, GeneratorOptions, RunOptions, SessionBuilder};
+use bytes::Bytes;
+use halite::{CancelToken, Embedder, Generator, GeneratorOptions, RunOptions, SessionBuilder, Source};
 use tokio::{net::TcpListener, sync::watch};
 
 pub use self::flags::Flags;
@@ -29,7 +31,7 @@ use crate::{
     console::{CommonFlags, Failure, Result, Tool},
     devices,
     interrupt::{self, cancel_unless},
-    progress, session,
+    progress, session, text_file,
 };
 
 impl Tool for Flags {
@@ -54,6 +56,11 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let (token, parallel) = (flags.token()?, flags.parallel()?);
+    let address = std::net::SocketAddr::new(flags.host, flags.port);
+    let failed =
+        |e: std::io::Error| Failure::invalid(format!("cannot listen on {address} (--host, --port): {e}"));
+    // Before the model is loaded, which takes long. Nobody is let in meanwhile: clients would wait for nothing.
+    drop(std::net::TcpListener::bind(address).map_err(failed)?);
     let stop = Stop::on_interrupt();
     let (generator, embedder) = model(flags, &stop.loading)?;
     progress::clear();
@@ -66,9 +73,6 @@ fn run(flags: &Flags) -> Result<()> {
     let writer = generator.map(|generator| Slots::new(generator, parallel, flags.queue));
     let work = Arc::new(Work::new(flags.model_name(), writer, embedder, parallel, flags.timeout));
     let rules = Rules { token, most_body: flags.max_body, grace: flags.grace };
-    let address = std::net::SocketAddr::new(flags.host, flags.port);
-    let failed =
-        |e: std::io::Error| Failure::invalid(format!("cannot listen on {address} (--host, --port): {e}"));
     let served: Result<()> = runtime.block_on(async {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let own = listener.local_addr().map_err(failed)?;
@@ -120,7 +124,8 @@ fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Opti
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }
-    let embedder = match builder(flags, cancel)?.embedder() {
+    let stream = stream(&flags.model)?;
+    let embedder = match builder(flags, stream.as_ref(), cancel)?.embedder() {
         Ok(embedder) => Some(embedder),
         Err(error) if error.kind() == halite::ErrorKind::Unsupported => None,
         Err(error) => return Err(error.into()),
@@ -130,10 +135,34 @@ fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Opti
     {
         return Ok((None, Some(embedder.clone())));
     }
-    Ok((Some(builder(flags, cancel)?.generator(wanted)?), embedder))
+    Ok((Some(builder(flags, stream.as_ref(), cancel)?.generator(wanted)?), embedder))
 }
 
-fn builder(flags: &Flags, cancel: &CancelToken) -> Result<SessionBuilder> {
-    let builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
+/// All of a pipe, which cannot be read twice: for vectors, and for text. Of a file, nothing.
+fn stream(path: &Path) -> Result<Option<Bytes>> {
+    let mut bytes = Vec::new();
+    progress::go_on("reading the model");
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_end(&mut bytes),
+        false if is_pipe(path) => {
+            text_file::open_finite(path).and_then(|mut pipe| pipe.read_to_end(&mut bytes))
+        }
+        false => return Ok(None),
+    };
+    read.map_err(|e| Failure::file("cannot read", path, &e))?;
+    Ok(Some(bytes.into()))
+}
+
+/// Whether it is there and gives what it has but once. What is a folder or a device is refused as a model is.
+fn is_pipe(path: &Path) -> bool {
+    let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
+    kind.is_ok_and(|kind| !kind.is_file() && !kind.is_dir())
+}
+
+fn builder(flags: &Flags, stream: Option<&Bytes>, cancel: &CancelToken) -> Result<SessionBuilder> {
+    let mut builder = flags.decoder.sizes(session::language_model(&flags.model, &flags.on)?)?;
+    if let Some(bytes) = stream {
+        builder = builder.model(Source::bytes(bytes.clone()).named(flags.model.display().to_string()));
+    }
     Ok(builder.options(progress::shown(RunOptions::new().cancel(cancel))))
 }

@@ -107,7 +107,9 @@ fn elements_of_every_type_can_be_moved() {
 
 /// What a product of open rows is planned as on a device that runs on a processor.
 fn open_product(text: &str, rows: Size) -> (&'static str, Plan) {
-    let Operation::MatMul(own) = Operation::parse(text).unwrap() else { panic!("{text}") };
+    let Operation::MatMul(own) = Operation::parse(text).expect("it is an operation") else {
+        panic!("{text}")
+    };
     let operation = Operation::MatMul(MatMul { m: rows, ..own });
     let ranked = rank(&operation, &target("cpu-llvmpipe-linux"), Tuning::shipped());
     let first = ranked.first().expect("there are variants");

@@ -46,20 +46,13 @@ fn places_of_filters(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Resul
 }
 
 /// Filters of each of the equal parts of all, of which none is more than `most`.
-fn part(filters: u64, most: u32) -> Result<u32, Unfit> {
+pub(in crate::plans) fn part(filters: u64, most: u32) -> Result<u32, Unfit> {
     let blocks = fixed_groups(filters, most)?;
     fixed("rows", filters.div_ceil(blocks.max(1).into()))
 }
 
-/// One product of as many `rows` as callers or data decide, in parts as those of the shape, which has a likely number of them.
-pub(in crate::plans) fn open_products(
-    shape: &Convolution,
-    kernel: KernelInputs<'_>,
-    transposed: bool,
-    rows: Size,
-) -> Result<Plan, Unfit> {
-    let part = part(shape.filters, kernel.params.get("rows")?)?;
-    let mut plan = products(shape, kernel, transposed)?;
+/// The plan of one product of a likely number of rows for as many as callers or data decide, in parts of so many.
+pub(in crate::plans) fn opened(mut plan: Plan, part: u32, rows: Size) -> Result<Plan, Unfit> {
     for step in &mut plan.steps {
         // Strides over images and groups are of the likely number, and there is one of each.
         step.push[PUSHED_FILTERS] = narrow("a number of rows", rows)?;

@@ -237,6 +237,7 @@ def main():
         import onnx_sizes_graphs  # noqa: F401
         import onnx_sizes_kinds  # noqa: F401
         import onnx_sizes_kinds_more  # noqa: F401
+        import onnx_sizes_late  # noqa: F401
         import onnx_sizes_library  # noqa: F401
         import onnx_sizes_more  # noqa: F401
         import onnx_sizes_strange  # noqa: F401

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use halite_ops::{DType, Operation};
-use halite_shaders::{Tuning, rank};
+use halite_ops::{DType, Operation, matmul::MatMul};
+use halite_shaders::{Plan, Tuning, rank};
+use halite_sizes::{Size, Trace};
 use halite_targets::{Capabilities, Target};
 
 const TRIPLES: [&str; 6] = [
@@ -102,4 +103,52 @@ fn elements_of_every_type_can_be_moved() {
             }
         }
     }
+}
+
+/// What a product of open rows is planned as on a device that runs on a processor.
+fn open_product(text: &str, triple: &str, rows: Size) -> (&'static str, Plan) {
+    let Operation::MatMul(own) = Operation::parse(text).expect("it is an operation") else {
+        panic!("{text}")
+    };
+    let operation = Operation::MatMul(MatMul { m: rows, ..own });
+    let ranked = rank(&operation, &target(triple), Tuning::shipped());
+    let first = ranked.first().expect("there are variants");
+    (&first.variant.name, first.plan().expect("it runs").clone())
+}
+
+#[test]
+fn products_of_rows_that_callers_or_data_decide_have_the_kernel_of_fixed_ones() {
+    let numbers = |sizes: &[Size]| sizes.iter().map(|size| size.value()).collect::<Vec<_>>();
+    for (text, triple) in [
+        ("matmul:m=24,n=1024,k=1024,rhs_transposed=true,bias=true", "cpu-llvmpipe-linux"),
+        ("matmul:m=24,n=256,k=256", "cpu-llvmpipe-linux"),
+        ("matmul:m=24,n=256,k=256,bias=true", "cpu-swiftshader-unknown"),
+    ] {
+        let (name, fixed) = open_product(text, triple, Size::constant(24));
+        assert!(name.starts_with("matmul.f32.exchange"), "{name}");
+        let trace = Trace::new();
+        let _entered = trace.enter();
+        let called = trace.symbol("rows", 24, 16, 63);
+        for rows in [called, trace.data_symbol("count", 24, 0, 63)] {
+            let (open_name, open) = open_product(text, triple, rows);
+            assert_eq!(open_name, name);
+            let [step] = &open.steps[..] else { panic!("{} steps", open.steps.len()) };
+            assert_eq!(numbers(&step.push), numbers(&fixed.steps[0].push));
+            assert_eq!(numbers(&step.grid), numbers(&fixed.steps[0].grid));
+            assert_eq!(step.constants, fixed.steps[0].constants);
+            // What the kernel asks the number for, and its workgroups, follow it.
+            assert!(step.push.contains(&rows) && step.grid.iter().any(|groups| !groups.is_constant()));
+        }
+        assert!([16, 17, 24, 63].iter().all(|rows| trace.region().has(&[*rows])), "{:?}", trace.guards());
+    }
+}
+
+#[test]
+fn products_of_few_rows_that_data_decide_are_not_a_row_at_a_time() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let text = "matmul:m=1,n=1024,k=1024,rhs_transposed=true";
+    let (name, plan) = open_product(text, "cpu-llvmpipe-linux", trace.data_symbol("count", 1, 0, 300));
+    assert!(name.starts_with("matmul.f32.exchange."), "{name}");
+    assert_eq!(plan.steps[0].constants[3], 8);
 }

@@ -32,6 +32,9 @@ pub(crate) struct KernelInputs<'a> {
     pub more: Vec<u32>,
 }
 
+/// Where `push` has the number of filters.
+const PUSHED_FILTERS: usize = 3;
+
 /// The block of `include/convolution.glsl`.
 pub(super) fn push(shape: &Convolution) -> Result<Vec<Size>, Unfit> {
     let w = &shape.window;

@@ -145,42 +145,65 @@ fn bytes(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     Ok(Plan::new(steps, Vec::new()))
 }
 
-/// The kernel of convolutions of 1x1: rows of the left operand are filters, columns are places, the batch is groups.
+/// The kernel of convolutions of 1x1: rows of the left operand are filters, columns are places, the batch is groups. Of one product,
+/// callers and data may decide the number of rows.
 pub(super) fn pointwise(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.rhs_transposed || op.rhs_shared {
         return Err(Unfit("wants a right operand of its own for each product, not transposed".into()));
     }
-    let (images, kernel) = as_convolution(op, build, params)?;
+    if op.batch.is_constant() && op.batch == 1 && !op.m.is_constant() {
+        let (images, kernel) = as_convolution(op, [likely(op.m), 1], build, params)?;
+        let plan = convolution::pointwise(&images, kernel)?;
+        return convolution::exchange::opened(plan, params.get("filters")?, op.m);
+    }
+    known(&[op.m, op.batch])?;
+    let (images, kernel) = as_convolution(op, [op.m, op.batch].map(Size::exact), build, params)?;
     convolution::pointwise(&images, kernel)
 }
 
 /// The same in equal parts of the rows, with the right operand either way; products that share it are one.
 pub(super) fn exchange(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    let (mut images, kernel) = as_convolution(op, build, params)?;
-    if op.rhs_shared {
-        images.filters *= images.groups;
-        images.groups = 1;
+    let rows = if op.rhs_shared { op.m * op.batch } else { op.m };
+    let one = op.rhs_shared || (op.batch.is_constant() && op.batch == 1);
+    if one && !rows.is_constant() {
+        let (images, kernel) = as_convolution(op, [likely(rows), 1], build, params)?;
+        let part = convolution::exchange::part(images.filters, params.get("rows")?)?;
+        let plan = convolution::exchange::products(&images, kernel, op.rhs_transposed)?;
+        return convolution::exchange::opened(plan, part, rows);
     }
+    known(&[op.m, op.batch])?;
+    let groups = if op.rhs_shared { 1 } else { op.batch.exact() };
+    let (images, kernel) = as_convolution(op, [rows.exact(), groups], build, params)?;
     convolution::exchange::products(&images, kernel, op.rhs_transposed)
 }
 
-/// The product as a convolution of 1x1.
+/// A number of rows that kernels suit. Of one that data decide the example says little: there is one part for a few rows then.
+fn likely(rows: Size) -> u64 {
+    if rows.is_data() { rows.value().max(FEW_ROWS) } else { rows.value() }
+}
+
+/// Refuses sizes that callers or data decide.
+fn known(sizes: &[Size]) -> Result<(), Unfit> {
+    let all = sizes.iter().all(|size| size.is_constant());
+    all.then_some(()).ok_or_else(|| Unfit("wants sizes that are known when it is chosen".into()))
+}
+
+/// The product of so many rows, and so many of them, as a convolution of 1x1.
 fn as_convolution<'a>(
     op: &MatMul,
+    [rows, batch]: [u64; 2],
     build: &'a str,
     params: &'a Params,
 ) -> Result<(Convolution, KernelInputs<'a>), Unfit> {
-    if ![op.m, op.n, op.k, op.batch].iter().all(|size| size.is_constant()) {
-        return Err(Unfit("wants sizes that are known when it is chosen".into()));
-    }
+    known(&[op.n, op.k])?;
     shape(op)?;
     let (kernel, strides, dilations) = ([1, 1], [1, 1], [1, 1]);
     let window = Window { input: [1.into(), op.n], kernel, strides, dilations, pads: [0; 4], ceil: false };
     let images = Convolution {
         images: 1.into(),
-        groups: op.batch.exact(),
+        groups: batch,
         channels: op.k.exact(),
-        filters: op.m.exact(),
+        filters: rows,
         window,
         layout: Layout::Nchw,
     };

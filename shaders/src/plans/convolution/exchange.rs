@@ -3,7 +3,7 @@
 
 use halite_ops::{convolution::Convolution, window::Layout};
 
-use super::{KernelInputs, divides, images_32, step};
+use super::{KernelInputs, PUSHED_FILTERS, divides, images_32, step};
 use halite_sizes::Size;
 
 use crate::{
@@ -45,6 +45,22 @@ fn places_of_filters(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Resul
     products(&turned, kernel, true)
 }
 
+/// Filters of each of the equal parts of all, of which none is more than `most`.
+pub(in crate::plans) fn part(filters: u64, most: u32) -> Result<u32, Unfit> {
+    let blocks = fixed_groups(filters, most)?;
+    fixed("rows", filters.div_ceil(blocks.max(1).into()))
+}
+
+/// The plan of one product of a likely number of rows for as many as callers or data decide, in parts of so many.
+pub(in crate::plans) fn opened(mut plan: Plan, part: u32, rows: Size) -> Result<Plan, Unfit> {
+    for step in &mut plan.steps {
+        // Strides over images and groups are of the likely number, and there is one of each.
+        step.push[PUSHED_FILTERS] = narrow("a number of rows", rows)?;
+        step.grid[1] = groups(rows, part)?;
+    }
+    Ok(plan)
+}
+
 /// A product: filters are rows, places are columns, groups are the batch. With `transposed`, terms of a place lie side by side.
 pub(in crate::plans) fn products(
     shape: &Convolution,
@@ -58,15 +74,13 @@ pub(in crate::plans) fn products(
     let (lanes, most) = (p("lanes")?, p("rows")?);
     let [height, width] = w.output();
     let pixels = height * width;
-    let blocks = fixed_groups(shape.filters, most)?;
-    let rows = shape.filters.div_ceil(blocks.max(1).into());
-    let blocks = shape.filters.div_ceil(rows) * shape.groups;
+    let rows = part(shape.filters, most)?;
+    let blocks = shape.filters.div_ceil(rows.into()) * shape.groups;
     let dense = w.strides == [1, 1];
     let quads = dense && !transposed && divides(pixels, PLACES);
     let term_quads = shape.channels.is_multiple_of(4);
     let [least, limit] = kernel.limits();
     let flags = [quads, transposed, term_quads, dense].map(u32::from);
-    let rows = fixed("rows", rows)?;
     let constants = [&[lanes, rows][..], &flags, &[least, limit]].concat();
     let grid = [groups(pixels, lanes * PLACES)?, narrow("a number of filters", blocks)?, images_32(shape)?];
     Ok(Plan::of(step(shape, kernel, constants, grid)?))

@@ -52,7 +52,7 @@ fn inputs_are_made_up_where_none_is_given_and_all_sizes_are_known() {
         return;
     }
     assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
-    assert!(told.stderr.contains("made up: 'image' f32[1,1,16,16]"), "{}", told.stderr);
+    assert!(told.stderr.contains("made up: 'picture' f32[1,1,16,16]"), "{}", told.stderr);
     let made: Value = serde_json::from_str(&told.stdout).unwrap();
     assert!(made["benchmarks"][0]["real_time"].as_f64().unwrap() > 0.0, "{made}");
     let checked = run("halite", &["check", DIGITS]);

@@ -118,8 +118,7 @@ impl KernelBuilder<'_> {
             .collect::<Result<_>>()?;
         let entry = entry_of(pipeline, shader)?;
         let subject = check::Subject { ctx: self.ctx, kernel: &pipeline.name, facts: &shader.facts, entry };
-        let push_bytes =
-            layout.push_constants.iter().map(|r| r.offset.saturating_add(r.size)).max().unwrap_or(0);
+        let push_bytes = push_bytes(layout);
         subject.features()?;
         subject.numbers()?;
         subject.limits(&sets, push_bytes)?;
@@ -157,6 +156,11 @@ impl KernelBuilder<'_> {
         };
         Ok((info, kernel))
     }
+}
+
+/// Bytes up to the end of the last push constant.
+fn push_bytes(layout: &vmfb::PipelineLayout) -> u32 {
+    layout.push_constants.iter().map(|range| range.offset.saturating_add(range.size)).max().unwrap_or(0)
 }
 
 /// The entry point that a pipeline names.

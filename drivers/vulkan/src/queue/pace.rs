@@ -28,7 +28,7 @@ const MOST_KNOWN: usize = 1 << 15;
 /// A measurement further than this from what was expected, up or down, is learnt from.
 const SURPRISE: u64 = 2;
 /// Nanoseconds that a workgroup may well take on a processor.
-const SLOW_GROUP: f64 = 1e6;
+const SLOW_GROUP: f64 = 2.5e5;
 /// Most pieces of a dispatch of which nothing is known.
 const GUESSED_PIECES: f64 = 512.0;
 /// Longest that a dispatch is taken for, in nanoseconds.

@@ -121,11 +121,11 @@ fn few_guesses_are_with_the_device_at_a_time() {
 fn long_dispatches_are_divided_by_their_time_or_for_fear_of_it() {
     let pace = pace(DeviceType::Cpu);
     let whole = |groups| Weight::new(0, 1, Some([groups, 1, 1]), &[]).divisible();
-    assert_eq!([9, 50, 51, 1000, 100_000].map(|groups| pace.pieces(&whole(groups))), [1, 1, 2, 20, 512]);
+    assert_eq!([9, 200, 201, 1000, 1_000_000].map(|groups| pace.pieces(&whole(groups))), [1, 1, 2, 5, 512]);
     assert_eq!(pace.pieces(&whole(1000).indivisible()), 1);
     let pieces = |count: u64| (0..count).map(|n| whole(1000).piece(n as usize, 1000 / count, 1000)).collect();
-    let cut = learn_all(&pace, pace.cut(20, pieces(20), false), 5 * MS);
-    assert!(cut.len() == 20 && pace.is_misfit(&cut), "they took 100 ms together");
+    let cut = learn_all(&pace, pace.cut(5, pieces(5), false), 20 * MS);
+    assert!(cut.len() == 5 && pace.is_misfit(&cut), "they took 100 ms together");
     assert!(pace.knows(&whole(1000)) && !pace.knows(&whole(999)));
     assert_eq!(pace.pieces(&whole(1000)), 2);
     let cut = learn_all(&pace, pace.cut(2, pieces(2), false), 200 * MS);

@@ -46,7 +46,7 @@ impl Settings {
         let native_code = native_code.unwrap_or(!untrusted);
         let memory = match number(options, "memory", "bytes", 1..=u64::MAX)? {
             Some(bytes) => bytes,
-            None => halite_hal::host_memory::available().unwrap_or(u64::MAX),
+            None => halite_hal::host_memory::for_buffers().unwrap_or(u64::MAX),
         };
         let memory = memory.min(number(options, MEMORY_LIMIT, "bytes", 1..=u64::MAX)?.unwrap_or(u64::MAX));
         let threads = match pooled {

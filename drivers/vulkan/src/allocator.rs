@@ -84,7 +84,7 @@ pub(crate) struct Shared {
 pub(crate) enum Limit {
     /// An option.
     Option(u64),
-    /// What the machine, or the container, gives to this process: the memory of a device on the processor is the process's own.
+    /// What the machine, or the container, leaves to buffers of this process: the memory of a device on the processor is its own.
     Process(u64),
 }
 
@@ -155,7 +155,7 @@ impl Allocator {
             needs.alignment,
         ];
         let granule = granule.into_iter().fold(BINDING_ALIGNMENT, u64::max).next_power_of_two();
-        let limit = Limit::of(ctx.options.memory_limit, ctx.facts.device_type, host_memory::available());
+        let limit = Limit::of(ctx.options.memory_limit, ctx.facts.device_type, host_memory::for_buffers());
         let type_bits = needs.memory_type_bits;
         let shared = Shared { ctx, progress, type_bits, granule, limit, state: Mutex::default() };
         Ok(Allocator { shared: Arc::new(shared) })

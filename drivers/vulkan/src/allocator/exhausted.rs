@@ -110,8 +110,8 @@ fn cause(ctx: &DeviceContext, length: u64, failure: Failure) -> (Code, Status) {
         ),
         Failure::OverLimit(Limit::Process(limit)) => status!(
             ResourceExhausted,
-            "a buffer of {length} bytes would take more than the {limit} bytes that the machine, or the container, gives to this \
-             process, of which the memory of device '{name}' is a part"
+            "a buffer of {length} bytes would take more than the {limit} bytes that the machine, or its container, leaves to \
+             buffers of this process, of which the memory of device '{name}' is a part"
         ),
         Failure::Fragmented => {
             status!(ResourceExhausted, "a buffer of {length} bytes does not fit in a block of its own size")

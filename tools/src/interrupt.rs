@@ -19,7 +19,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// How long a run may take to end by itself after its time is up: the device finishes what it has begun.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a run may take to end after Ctrl-C or SIGTERM. What the device has begun is not waited for: it ends with the process.
-const INTERRUPT_GRACE: Duration = Duration::from_millis(150);
+const INTERRUPT_GRACE: Duration = Duration::from_millis(90);
 
 /// Whether Ctrl-C was pressed.
 static PRESSED: AtomicBool = AtomicBool::new(false);

@@ -8,6 +8,7 @@
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 
 use ash::vk;
+use halite_hal::Status;
 
 use super::{Arguments, Counts, PreparedCommands, Step};
 use crate::{
@@ -52,7 +53,9 @@ impl Division {
             if !pace.knows(weight) {
                 return None;
             }
-            let Ok(split) = kernel.split(total) else {
+            let split = kernel.split(total);
+            let refused = |e: &Status| log::debug!("kernel '{}' stays whole, however long: {e}", kernel.name);
+            let Ok(split) = split.inspect_err(refused) else {
                 *weight = weight.indivisible();
                 return None;
             };

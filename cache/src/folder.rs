@@ -160,7 +160,7 @@ impl Folder {
 fn mark(dir: &Dir) -> io::Result<()> {
     let marker = Temporary::create(dir)?;
     marker.file().write_all(format!("{SIGNATURE}\n{OURS}\n{EXPLANATION}\n").as_bytes())?;
-    marker.keep_as(MARKER)
+    marker.keep_synced_as(MARKER)
 }
 
 #[cfg(test)]

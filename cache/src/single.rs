@@ -54,5 +54,5 @@ pub fn replace_file(path: &Path, contents: &[u8]) -> Result<(), CacheError> {
     let temporary = Temporary::create(&dir).map_err(failed())?;
     let mut file = temporary.file();
     file.write_all(contents).map_err(failed())?;
-    temporary.keep_as(name).map_err(failed())
+    temporary.keep_synced_as(name).map_err(failed())
 }

@@ -98,12 +98,20 @@ impl<'a> Temporary<'a> {
         &self.file
     }
 
-    /// Puts it in the place of `name`. Others see what was there before or all of this, also after a power cut.
+    /// Puts it in the place of `name`. Others see what was there before or all of this. It does not wait for the disk, which may take
+    /// seconds where others write: after a power cut a part may be missing, so this is for contents that carry their digest.
     pub fn keep_as(mut self, name: &str) -> io::Result<()> {
-        self.file.sync_all()?;
         self.dir.rename(&self.name, name)?;
         self.kept = true;
-        if let Err(error) = self.dir.sync() {
+        Ok(())
+    }
+
+    /// As [`Temporary::keep_as`], also after a power cut. It waits for the disk.
+    pub fn keep_synced_as(self, name: &str) -> io::Result<()> {
+        self.file.sync_all()?;
+        let dir = self.dir;
+        self.keep_as(name)?;
+        if let Err(error) = dir.sync() {
             log::debug!("the name of '{name}' may not be on the disk yet: {error}");
         }
         Ok(())

@@ -13,10 +13,12 @@ use halite::hal::Code;
 
 use crate::common;
 
-/// Seconds that the tool itself allows a call.
-const TOOL_LIMIT: &str = "--timeout=10";
-/// Longest life of a process. The tool ends itself long before; a process that does not hangs.
-const LIFE: Duration = Duration::from_secs(90);
+/// How long the tool itself allows a damaged module.
+pub const DAMAGED: Duration = Duration::from_secs(10);
+/// The same for a sound one, which has to end, however busy the machine is.
+pub const SOUND: Duration = Duration::from_secs(240);
+/// How much longer a process may live. The tool ends itself long before; a process that does not hangs.
+const GRACE: Duration = Duration::from_secs(80);
 /// Address space of a process in KiB: an allocation that the module's size does not justify fails.
 const ADDRESS_SPACE: u32 = 6 << 20;
 
@@ -37,9 +39,9 @@ pub enum Outcome {
     Hung,
 }
 
-/// Runs a module.
-pub fn run(module: &Path, args: &[String]) -> Outcome {
-    let mut child = command(module, args).spawn().expect("run-module can be started");
+/// Runs a module; the tool ends it after `limit`.
+pub fn run(module: &Path, args: &[String], limit: Duration) -> Outcome {
+    let mut child = command(module, args, limit).spawn().expect("run-module can be started");
     let mut stderr = child.stderr.take().expect("standard error is a pipe");
     let (send, text) = mpsc::channel();
     std::thread::spawn(move || {
@@ -48,7 +50,7 @@ pub fn run(module: &Path, args: &[String]) -> Outcome {
         let _ = stderr.read_to_end(&mut bytes);
         let _ = send.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    match text.recv_timeout(LIFE) {
+    match text.recv_timeout(limit + GRACE) {
         Ok(text) => judge(&mut child, &text),
         Err(_) => {
             let _ = child.kill();
@@ -63,7 +65,7 @@ pub fn tool() -> OsString {
     std::env::var_os("HALITE_MALFORMED_TOOL").unwrap_or_else(|| common::program("run-module").into())
 }
 
-fn command(module: &Path, args: &[String]) -> Command {
+fn command(module: &Path, args: &[String], limit: Duration) -> Command {
     let tool = tool();
     let mut command = if cfg!(unix) {
         let mut shell = Command::new("sh");
@@ -75,8 +77,13 @@ fn command(module: &Path, args: &[String]) -> Command {
     // What a damaged module leaves behind is not for the pipelines that this user keeps.
     command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     let device = std::env::var("HALITE_MALFORMED_DEVICE").unwrap_or_else(|_| "vulkan".to_owned());
-    command.arg(format!("--device={device}")).arg(TOOL_LIMIT).arg(format!("--module={}", module.display()));
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.arg(format!("--device={device}")).arg(format!("--timeout={}", limit.as_secs()));
+    command
+        .arg(format!("--module={}", module.display()))
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     command
 }
 

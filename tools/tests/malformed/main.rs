@@ -87,7 +87,7 @@ fn damaged_modules_are_refused_in_words() {
 fn runs(base: &Base, folder: &Path) -> bool {
     let path = folder.join(format!("{}-sound-{}.vmfb", base.name, std::process::id()));
     fs::write(&path, &base.file).expect("the test folder can be written");
-    let outcome = child::run(&path, &base.args);
+    let outcome = child::run(&path, &base.args, child::SOUND);
     fs::remove_file(&path).expect("it was just written");
     match outcome {
         Outcome::Ran => true,
@@ -165,7 +165,7 @@ fn run_case(bases: &[Base], case: &Case, folder: &Path) -> (String, Outcome, Pat
     let name = format!("{:?}-{}-{:016x}", case.kind, base.name, case.seed);
     let path = folder.join(format!("{name}-{}.vmfb", std::process::id()));
     fs::write(&path, file).expect("the test folder can be written");
-    let outcome = child::run(&path, &base.args);
+    let outcome = child::run(&path, &base.args, child::DAMAGED);
     if matches!(outcome, Outcome::Ran | Outcome::Refused(_) | Outcome::OutOfTime) {
         fs::remove_file(&path).expect("it was just written");
     }

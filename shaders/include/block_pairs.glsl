@@ -110,14 +110,21 @@ f16vec2 two_of_table(uint bytes) {
 #ifdef FORMAT_MXFP4
 #define PAIR_SMALL
 // Codes are floats of two bits of exponent and one of mantissa. Halves whose bits they have where those are lowest in exponents are
-// 2^-14 times them, also below the smallest with all its bits: twice the codes.
+// 2^-14 times them, also below the smallest with all its bits: times SMALL_UNIT, twice the codes. A template that multiplies with it
+// anyway defines PAIR_UNITS.
+const float SMALL_UNIT = 32768.0;
+
 f16vec2 small_floats(uint bits) {
-    return unpackFloat2x16(bits) * f16vec2(32768.0);
+#ifdef PAIR_UNITS
+    return unpackFloat2x16(bits);
+#else
+    return unpackFloat2x16(bits) * f16vec2(SMALL_UNIT);
+#endif
 }
 
 // Whether the device keeps halves below the smallest with all its bits. `zero` is none for the compiler.
 bool keeps_small(uint zero) {
-    return small_floats(0x82000200u | zero) == f16vec2(1.0, -1.0);
+    return unpackFloat2x16(0x82000200u | zero) * f16vec2(SMALL_UNIT) == f16vec2(1.0, -1.0);
 }
 #endif
 

@@ -16,6 +16,9 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_vote : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#ifdef FORMAT_MXFP4
+#extension GL_KHR_shader_subgroup_clustered : require
+#endif
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #pragma use_vulkan_memory_model
@@ -42,6 +45,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 1
+#define PAIR_UNITS
 #include "blocks.glsl"
 #include "block_pairs.glsl"
 #include "block_product.glsl"
@@ -53,7 +57,7 @@ const uint STEP = 8;                      // Chunks of a step.
 const uint ROWS = EIGHTS * 8;
 #define WORDS (2 * PAIR_WORDS)
 // Weights are that many times as large, so that small scales keep their bits.
-#ifdef PAIR_FLOATS
+#if defined(PAIR_FLOATS) || defined(PAIR_SMALL)
 const float UNIT = 1.0;
 #else
 const float UNIT = 4.0;
@@ -81,6 +85,27 @@ void fetch(uint step) {
     }
 }
 
+#ifdef PAIR_SMALL
+// How many times a power of two is another one that is no smaller, or no power but zero.
+float times_of(float power, float largest) {
+    const int exponent = int(floatBitsToUint(power) >> 23) - int(floatBitsToUint(largest) >> 23) + 127;
+    return uintBitsToFloat(uint(max(exponent, 0)) << 23);
+}
+
+// Scales are powers of two of any size, which halves do not hold: the largest of a row in a step is kept for its sums.
+float largest_scale(uint i) {
+    float largest = 0.0;
+    [[unroll]] for (uint p = 0; p < 2; ++p) {
+        uint own[PAIR_WORDS];
+        [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
+        float scale[PAIR_SCALES], offset[PAIR_TERMS];
+        pair_scales(own, false, quarter, p, scale, offset);
+        largest = max(largest, scale[0]);
+    }
+    return subgroupClusteredMax(largest, 4);
+}
+#endif
+
 // Adds the products of a step, by the words at hand.
 void add(uint step) {
     bool behind[2];  // Whether blocks begin in the middle of a word.
@@ -94,6 +119,9 @@ void add(uint step) {
         [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) words[i * PAIR_WORDS + w] = own[w];
     }
     const uint ten = 0x64006400u | (chunks & 0x80000000u);  // There are never so many chunks.
+#ifdef PAIR_SMALL
+    const float largest[2] = {largest_scale(0), largest_scale(1)};
+#endif
     SUM products[EIGHTS];
     [[unroll]] for (uint h = 0; h < EIGHTS; ++h) products[h] = SUM(0.0);
     [[unroll]] for (uint p = 0; p < 2; ++p) {
@@ -103,7 +131,11 @@ void add(uint step) {
             [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
             float scale[PAIR_SCALES], offset[PAIR_TERMS];
             pair_scales(own, behind[i], quarter, p, scale, offset);
+#ifdef PAIR_SMALL
+            factors[i] = float16_t(times_of(scale[0], largest[i]) * SMALL_UNIT);
+#else
             [[unroll]] for (uint s = 0; s < PAIR_SCALES; ++s) factors[i * PAIR_SCALES + s] = float16_t(scale[s] * UNIT);
+#endif
             [[unroll]] for (uint s = 0; s < PAIR_TERMS; ++s) offsets[i * PAIR_TERMS + s] = float16_t(offset[s] * UNIT);
         }
         [[unroll]] for (uint two = 0; two < 4; ++two) {
@@ -138,7 +170,11 @@ void add(uint step) {
     [[unroll]] for (uint e = 0; e < EIGHTS; ++e) {
         [[unroll]] for (uint c = 0; c < 2; ++c) {
             const float power = facts[step * ROWS + e * 8 + quarter * 2 + c].x;
+#ifdef PAIR_SMALL
+            [[unroll]] for (uint i = 0; i < 2; ++i) sums[e * 4 + i * 2 + c] += products[e][i * 2 + c] * power * largest[i];
+#else
             [[unroll]] for (uint i = 0; i < 2; ++i) sums[e * 4 + i * 2 + c] += products[e][i * 2 + c] * power;
+#endif
         }
     }
 }
@@ -226,7 +262,11 @@ void main() {
     fill_table();
     barrier();
 #endif
+#ifdef PAIR_SMALL
+    if (lies_as_said() && keeps_small(chunks & 0x80000000u)) {  // There are never so many chunks.
+#else
     if (lies_as_said()) {
+#endif
         by_matrices();
     } else {
         without_matrices();

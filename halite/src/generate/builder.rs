@@ -11,7 +11,7 @@ use super::{
     decoder,
     draft::{self, DRAFTED},
     load::{Loaded, Opened},
-    pieces::PIECES,
+    pieces::{Costs, PIECES},
     seats::{self, Seats},
     text_error, tokenizers,
 };
@@ -159,7 +159,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     if opened.is_encoder() {
         return Err(writes_none());
     }
-    let trained = opened.trained_context();
+    let (trained, experts) = (opened.trained_context(), opened.has_experts());
     let Opened { builder, file, tokenizer, again } = opened;
     let drafted = options.drafting(tokenizer.vocabulary())?;
     let cache_types = options.cache_types;
@@ -190,7 +190,10 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
-        on_processor: session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu),
+        costs: Costs {
+            on_processor: session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu),
+            experts,
+        },
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,

@@ -84,9 +84,15 @@ impl Opened {
             _ => None,
         }
     }
+
     /// Whether tokens attend to those behind them, too: the model makes vectors of texts and writes none.
     pub fn is_encoder(&self) -> bool {
         matches!(self.own("attention.causal"), Some(Value::Bool(false)))
+    }
+
+    /// Whether layers choose a few experts for each token.
+    pub fn has_experts(&self) -> bool {
+        matches!(self.own("expert_count"), Some(Value::Int(count)) if *count > 0)
     }
 
     /// The value of a key of the model's architecture.

@@ -33,7 +33,7 @@ pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use self::{choosing::Choosers, decoder::Decoder, seats::Seats};
+use self::{choosing::Choosers, decoder::Decoder, pieces::Costs, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
@@ -92,8 +92,8 @@ struct Pieces {
     choosers: Option<Choosers>,
     /// How many tokens calls take, the fewest first.
     sizes: Vec<usize>,
-    /// Whether the device is the processor, for which each token of a call costs.
-    on_processor: bool,
+    /// What decides which of them are the soonest done.
+    costs: Costs,
     /// Tokens of a call that gives the logits of all.
     scoring: Option<usize>,
     /// Where caches are of sequences that take steps together, if any do.

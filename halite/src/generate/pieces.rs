@@ -1,25 +1,44 @@
 //! How a prompt is cut: which calls take how many of its tokens.
 
 /// Tokens that a call takes: one, few, whose products read weights once as those of one do, and pieces of prompts.
-pub(super) const PIECES: [usize; 4] = [1, 8, 32, 512];
+pub(super) const PIECES: [usize; 6] = [1, 8, 32, 128, 256, 512];
 /// On a processor a call of eight takes as long as three or four of one, since it computes with all that it reads.
 const FEW: usize = 4;
-/// Up to this size a GPU takes as long for a call that is filled up as for one that is not: it waits for the weights.
+/// Up to this size a GPU takes as long for a call that is filled up as for one that is not: it waits for the weights. With experts it
+/// waits longer, since more tokens choose more of them.
 const SHORT: usize = 32;
+const SHORT_WITH_EXPERTS: usize = 128;
+
+/// What decides how long a call takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    /// The device is a processor, which takes as long for a token that fills a call up as for any other.
+    pub on_processor: bool,
+    /// The model is a mixture of experts.
+    pub experts: bool,
+}
+
+impl Costs {
+    /// Tokens from which on a call of `size` is sooner done than calls of `full` and fewer.
+    fn least(self, size: usize, full: usize) -> usize {
+        let short = if self.experts { SHORT_WITH_EXPERTS } else { SHORT };
+        match (full, self.on_processor) {
+            (1, true) => FEW,
+            (_, true) => size - size / 8,
+            (_, false) if size <= short => full + 1,
+            _ => size / 2 + 1,
+        }
+    }
+}
 
 /// The size of the next call and how many of `left` tokens it takes, with room for `room` behind those that are there. What fills a call up
 /// costs time, but less than the calls that it replaces.
-pub(super) fn next(sizes: &[usize], left: usize, room: usize, is_processor: bool) -> (usize, usize) {
+pub(super) fn next(sizes: &[usize], left: usize, room: usize, costs: Costs) -> (usize, usize) {
     let full = sizes.iter().copied().rfind(|size| *size <= left).unwrap_or(1);
     // The next larger one, filled up.
     let filled = sizes.iter().copied().find(|size| *size > left && *size <= room);
-    let least = |size: usize| match (full, is_processor) {
-        (1, true) => FEW,
-        (_, false) if size <= SHORT => full + 1,
-        _ => size / 2 + 1,
-    };
     match filled {
-        Some(size) if left >= least(size) => (size, left),
+        Some(size) if left >= costs.least(size, full) => (size, left),
         _ => (full, full),
     }
 }
@@ -28,11 +47,15 @@ pub(super) fn next(sizes: &[usize], left: usize, room: usize, is_processor: bool
 mod tests {
     use super::*;
 
+    const PROCESSOR: Costs = Costs { on_processor: true, experts: false };
+    const GPU: Costs = Costs { on_processor: false, experts: false };
+    const WITH_EXPERTS: Costs = Costs { on_processor: false, experts: true };
+
     /// Sizes of the calls for so many tokens.
-    fn calls(mut left: usize, mut room: usize, is_processor: bool) -> Vec<usize> {
+    fn calls(mut left: usize, mut room: usize, costs: Costs) -> Vec<usize> {
         let mut all = Vec::new();
         while left > 0 {
-            let (size, count) = next(&PIECES, left, room, is_processor);
+            let (size, count) = next(&PIECES, left, room, costs);
             assert!(count >= 1 && count <= size && size <= room, "{left} {room}");
             (left, room) = (left - count, room - count);
             all.push(size);
@@ -42,28 +65,37 @@ mod tests {
 
     #[test]
     fn processors_compute_little_that_nobody_wants() {
-        let of = |left| calls(left, 4096, true);
+        let of = |left| calls(left, 4096, PROCESSOR);
         assert_eq!([of(1), of(3), of(4), of(8)], [vec![1], vec![1; 3], vec![8], vec![8]]);
-        assert_eq!([of(9), of(15), of(17)], [vec![8, 1], vec![8, 8], vec![32]]);
-        assert_eq!([of(40), of(100), of(257)], [vec![32, 8], vec![32, 32, 32, 8], vec![512]]);
+        assert_eq!([of(9), of(15), of(17), of(28)], [vec![8, 1], vec![8, 8], vec![8, 8, 1], vec![32]]);
+        assert_eq!([of(40), of(100), of(257)], [vec![32, 8], vec![32, 32, 32, 8], vec![256, 1]]);
+        assert_eq!([of(112), of(500)], [vec![128], vec![512]]);
     }
 
     #[test]
     fn gpus_read_weights_as_seldom_as_they_can() {
-        let of = |left| calls(left, 4096, false);
+        let of = |left| calls(left, 4096, GPU);
         assert_eq!([of(1), of(2), of(8), of(9)], [vec![1], vec![8], vec![8], vec![32]]);
-        assert_eq!([of(34), of(44), of(300)], [vec![32, 8], vec![32, 32], vec![512]]);
+        assert_eq!([of(34), of(44), of(65)], [vec![32, 8], vec![32, 32], vec![128]]);
+        assert_eq!([of(129), of(200), of(300), of(600)], [vec![256], vec![256], vec![512], vec![512, 128]]);
+    }
+
+    #[test]
+    fn calls_of_33_and_more_tokens_read_each_expert_once() {
+        let of = |left| calls(left, 4096, WITH_EXPERTS);
+        assert_eq!([of(8), of(9), of(33), of(64)], [vec![8], vec![32], vec![128], vec![128]]);
+        assert_eq!([of(128), of(129), of(257)], [vec![128], vec![256], vec![512]]);
     }
 
     #[test]
     fn nothing_is_written_behind_the_context() {
-        for is_processor in [true, false] {
+        for costs in [PROCESSOR, GPU, WITH_EXPERTS] {
             for left in 1..70 {
-                let all = calls(left, left, is_processor);
+                let all = calls(left, left, costs);
                 assert_eq!(all.iter().sum::<usize>(), left);
             }
         }
-        assert_eq!(calls(7, 9, true), [8]);
-        assert_eq!(next(&[1, 8], 9, 9, false), (8, 8), "a small context has small calls only");
+        assert_eq!(calls(7, 9, PROCESSOR), [8]);
+        assert_eq!(next(&[1, 8], 9, 9, GPU), (8, 8), "a small context has small calls only");
     }
 }

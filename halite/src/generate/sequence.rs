@@ -152,7 +152,7 @@ impl Sequence {
     fn piece(&self, left: usize) -> (usize, usize) {
         let room = self.generator.context() - self.tokens.len();
         match &self.generator.inner.calls {
-            Calls::Pieces(own) => pieces::next(&own.sizes, left, room, own.on_processor),
+            Calls::Pieces(own) => pieces::next(&own.sizes, left, room, own.costs),
             Calls::Decoder(decoder) => (decoder.piece(left), decoder.piece(left)),
         }
     }

@@ -80,6 +80,8 @@ struct About {
 
 /// Repetitions of a test unless flags say otherwise, as llama-bench has it.
 const REPETITIONS: u32 = 5;
+/// The context is a multiple of so many tokens, the most that a call takes.
+const CONTEXT: usize = 512;
 
 /// Measures and prints.
 pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut dyn Write) -> Result<()> {
@@ -134,7 +136,9 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
 }
 
 fn generator(flags: &Flags, tests: &[Test], options: &RunOptions) -> Result<Generator> {
-    let context = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
+    // Room for calls that are filled up, as a user's context has it.
+    let tokens = tests.iter().map(|test| test.tokens()).max().unwrap_or(1);
+    let context = tokens.next_multiple_of(CONTEXT);
     let measure = &flags.measure;
     let shown = || progress::shown(options.clone());
     let basic = measure.choice.apply(GeneratorOptions::new()).context(context);

@@ -175,3 +175,23 @@ fn caches_that_hold_a_window_alone_give_what_whole_ones_do() {
     // A cache that holds nothing yet gets as many rows as a query sees.
     through_windows(0, &[2, 1, 1, 7, 1]);
 }
+
+/// Against plain loops, which give what ONNX Runtime 1.32 gives for a batch that lies between rows and columns.
+#[test]
+fn products_take_a_batch_behind_rows() {
+    let mut bindings = Bindings::default();
+    bindings.dims.insert("n".into(), 2);
+    let graph = model("batches").graph(&bindings).unwrap();
+    let counted =
+        |count: usize, by: usize| -> Vec<f64> { (0..count).map(|i| (i * by % 11) as f64 - 5.0).collect() };
+    let (x, y, u, v) = (counted(48, 7), counted(80, 5), counted(48, 3), counted(80, 4));
+    let out = run(&graph, &[floats(&x), floats(&y), floats(&u), floats(&v)]);
+    let sum = |of: &dyn Fn(usize) -> f64| (0..4).map(of).sum::<f64>();
+    let places = || (0..4).flat_map(|batch| (0..15).map(move |at| (batch, at / 5, at % 5)));
+    let straight = places()
+        .map(|(batch, row, column)| sum(&|k| x[(row * 4 + batch) * 4 + k] * y[(k * 4 + batch) * 5 + column]));
+    let turned = places().map(|(batch, row, column)| {
+        0.5 * sum(&|k| u[(k * 4 + batch) * 3 + row] * v[(column * 4 + batch) * 4 + k])
+    });
+    assert_eq!(out, [straight.collect::<Vec<f64>>(), turned.collect()]);
+}

@@ -189,11 +189,13 @@ def check(path, device, module=None, again=False):
         session = halite.Session(str(module or path), device=device, cache=False, max_loaded_versions=256)
     except halite.Error as error:
         return {"verdict": "refused", "why": str(error)[:500]}
-    worst, compared, bad, moved, took, rows_of = 0.0, 0, [], 0, [], []
+    worst, compared, bad, moved, took, rows_of, theirs = 0.0, 0, [], 0, [], [], []
     took.append(round(time.monotonic() - begun, 2))
     for index, call in enumerate(calls):
         call = {name: value for name, value in call.items() if name in other.taken}
+        begun = time.monotonic()
         wanted = other.run(index, call)
+        theirs.append(round(time.monotonic() - begun, 4))
         if wanted is None:
             continue
         sizes, begun = {name: list(value.shape) for name, value in list(call.items())[:4]}, time.monotonic()
@@ -203,7 +205,7 @@ def check(path, device, module=None, again=False):
             return {"verdict": "refused", "why": str(error)[:500], "call": index, "sizes": sizes}
         compared += 1
         rows_of.append(len(wanted[0]) if np.ndim(wanted[0]) else 1)
-        took.append(round(time.monotonic() - begun, 2))
+        took.append(round(time.monotonic() - begun, 4))
         rows = in_other_order([np.asarray(out[name]) for name in names], wanted)
         if rows:
             moved += rows
@@ -214,7 +216,7 @@ def check(path, device, module=None, again=False):
             if apart > tolerance(value):
                 bad.append([index, name, list(np.shape(out[name])), list(value.shape), apart, sizes])
     verdict = "not by ONNX Runtime" if compared == 0 else "wrong" if bad else "right"
-    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "seconds": took, "rows": rows_of, "rows in another order": moved, "bad": bad[:4]}
+    return {"verdict": verdict, "calls": compared, "worst": worst, "versions": session.loaded_versions, "seconds": took, "seconds of ONNX Runtime": theirs, "rows": rows_of, "rows in another order": moved, "bad": bad[:4]}
 
 
 def main():
@@ -234,6 +236,7 @@ def main():
         import onnx_sizes_counts  # noqa: F401
         import onnx_sizes_decoders  # noqa: F401
         import onnx_sizes_drawn  # noqa: F401
+        import onnx_sizes_fresh  # noqa: F401
         import onnx_sizes_graphs  # noqa: F401
         import onnx_sizes_kinds  # noqa: F401
         import onnx_sizes_kinds_more  # noqa: F401

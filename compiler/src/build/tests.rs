@@ -1,6 +1,10 @@
 //! Tests of operations that are made of several of the kernel library's, against plain loops.
 
-use halite_ops::{DType, Values, expression::Function, pad::Border, pool2d::Pooling, reduce::ReduceKind};
+use halite_ops::{
+    DType, Values, expression::Function, pad::Border, pool2d::Pooling, reduce::ReduceKind,
+    scatters::Reduction,
+};
+use halite_sizes::Trace;
 
 use super::*;
 use crate::graph::elements;
@@ -255,4 +259,20 @@ fn what_a_short_model_could_ask_for_without_end_is_refused() {
     let x = b.input("x", DType::F32.into(), &[4]).unwrap();
     let error = (0..1 << 20).find_map(|_| b.unary(Function::Neg, x).err()).unwrap().to_string();
     assert!(error.contains("so far there are") && error.contains(" operations"), "{error}");
+}
+
+#[test]
+fn updates_of_a_known_number_go_to_as_many_places_as_data_decide() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let found = trace.data_symbol("found", 4, 0, 100);
+    let mut b = Builder::new();
+    let data = b.input("data", DType::F32.into(), &[1, 7, 3]).unwrap();
+    let places = b.input_of("places", DType::I64.into(), &[found, Size::constant(2)]).unwrap();
+    let updates = b.input("updates", DType::F32.into(), &[4, 3]).unwrap();
+    let made = b.scatter_nd([data, places, updates], Reduction::None).unwrap();
+    b.output("made", made);
+    b.finish().unwrap();
+    // Whoever has the data checks that there are four.
+    assert!(!trace.promises().is_empty());
 }

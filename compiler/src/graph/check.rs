@@ -154,9 +154,8 @@ impl Graph {
     fn same_as(&self, node: &Node, ids: &[TensorId], descs: &[TensorDesc]) -> Result<(), CompileError> {
         let fits = |(id, desc): (&TensorId, &TensorDesc)| {
             let tensor = self.tensor(*id);
-            let (count, wanted) = (tensor.count(), desc.elements());
-            // Sizes that data decide are equal by a promise.
-            let same = count == wanted || count.is_data() && count.agrees(wanted);
+            // Sizes that data decide, on either side, are equal by a promise.
+            let same = tensor.count().agrees(desc.elements());
             tensor.element.storage() == desc.dtype && same
         };
         if ids.len() == descs.len() && ids.iter().zip(descs).all(fits) {

@@ -144,9 +144,20 @@ def windows(folder):
     save(folder, "windows", nodes, inputs, outputs, constants, opsets=(("", 18), ("com.microsoft", 1)))
 
 
+def batches(folder):
+    """Products of matrices whose rows are the first dimension and whose batch is behind it, as ONNX Runtime's optimizer writes `MatMul` of `Transpose`."""
+    inputs = [value("x", FLOAT, [3, 2, "n", 4]), value("y", FLOAT, [4, 2, "n", 5]), value("u", FLOAT, [4, 2, "n", 3]), value("v", FLOAT, [5, 2, "n", 4])]
+    outputs = [value(name, FLOAT, [2, "n", 3, 5]) for name in ("straight", "turned")]
+    nodes = [
+        helper.make_node("FusedMatMul", ["x", "y"], ["straight"], domain="com.microsoft", transBatchA=1, transBatchB=1),
+        helper.make_node("FusedMatMul", ["u", "v"], ["turned"], domain="com.microsoft", transBatchA=1, transBatchB=1, transA=1, transB=1, alpha=0.5),
+    ]
+    save(folder, "batches", nodes, inputs, outputs, opsets=(("", 18), ("com.microsoft", 1)))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in (symbols, loops, branches, functions, endless, external, unreasonable, windows):
+    for make in (symbols, loops, branches, functions, endless, external, unreasonable, windows, batches):
         make(folder)
 
 

@@ -132,10 +132,25 @@ fn fused_gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![activated(b, node, made[0])?])
 }
 
+/// The first dimension becomes that of rows. The others of the batch lie between it and the columns, as `transBatchA`
+/// says.
+fn batch_before(b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    let rank = b.rank(x);
+    if rank < 3 {
+        return Ok(x);
+    }
+    let mut order: Vec<usize> = (1..rank).collect();
+    order.insert(rank - 2, 0);
+    b.transpose(x, &order)
+}
+
 fn fused_matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let (mut x, y) = (node.input(0)?, node.input(1)?);
-    if node.flag("transBatchA", false)? || node.flag("transBatchB", false)? {
-        return Err(node.unsupported("FusedMatMul with the batch behind the matrices"));
+    let (mut x, mut y) = (node.input(0)?, node.input(1)?);
+    if node.flag("transBatchA", false)? {
+        x = batch_before(b, x)?;
+    }
+    if node.flag("transBatchB", false)? {
+        y = batch_before(b, y)?;
     }
     if node.flag("transA", false)? && b.rank(x) > 1 {
         x = b.swap_last(x)?;

@@ -72,6 +72,47 @@ fn logits_are_those_of_llama_cpp() {
     }
 }
 
+/// Architectures of `conformance/models/gguf_families.py`.
+const FAMILIES: [&str; 17] = [
+    "qwen2vl",
+    "qwen3vl",
+    "qwen3vlmoe",
+    "hunyuan-dense",
+    "hunyuan-moe",
+    "ernie4_5-moe",
+    "glm4moe",
+    "mistral3",
+    "minimax-m2",
+    "bailingmoe",
+    "bailingmoe2",
+    "pangu-embedded",
+    "dbrx",
+    "deepseek2",
+    "deepseek2-unfolded",
+    "mistral4",
+    "maincoder",
+];
+
+#[test]
+fn families_have_the_logits_of_llama_cpp() {
+    for name in FAMILIES {
+        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
+        let numbers = |key: &str| json[key].as_array().unwrap().clone();
+        let tokens = |key| -> Vec<i64> { numbers(key).iter().map(|token| token.as_i64().unwrap()).collect() };
+        let logits = |key| -> Vec<f64> { numbers(key).iter().map(|logit| logit.as_f64().unwrap()).collect() };
+        let (prompt, further) = (tokens("prompt"), tokens("further"));
+        let (found, mut caches) = call(&model, &prompt, 0, &[]);
+        near(name, &found, &logits("logits"));
+        // Then one by one: what was cached counts.
+        let mut last = found;
+        for (place, token) in (prompt.len() as i64..).zip(&further) {
+            (last, caches) = call(&model, &[*token], place, &caches);
+        }
+        near(name, &last, &logits("last"));
+    }
+}
+
 #[test]
 fn vectors_of_texts_are_those_of_llama_cpp() {
     let model = open(bytes("bert.gguf")).unwrap();

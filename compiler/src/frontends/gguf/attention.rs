@@ -11,6 +11,7 @@ use halite_sizes::Size;
 use super::{
     Result,
     family::Turn,
+    hyper::Temperature,
     layer::{Caches, Call},
 };
 use crate::{
@@ -89,15 +90,59 @@ impl Call<'_> {
             }
             _ => {}
         }
+        self.heads_first(b, x, [heads, dim])
+    }
+
+    /// Rows with all heads to `[sequences, heads, len, dim]`.
+    pub fn heads_first(&self, b: &mut Builder, x: TensorId, [heads, dim]: [u64; 2]) -> Result<TensorId> {
         let dims = [self.sequences, heads.into(), self.len, dim.into()];
         if self.len == 1 {
             return b.reshape_to(x, &dims);
         }
+        let x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         let x = b.transpose(x, &[1, 0, 2])?;
         b.reshape_to(x, &dims)
     }
 
-    fn turned(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
+    /// Queries, keys and values of each head, `[sequences, heads, len, dim]`, as they go into attention.
+    fn parts(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+        let h = self.hyper;
+        if let Some(latent) = &h.latent {
+            return self.latent_parts(b, x, layer, latent);
+        }
+        let [q, k, v] = self.projections(b, x, layer)?;
+        let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
+        let mut part = |x: TensorId, heads: u64, norm: &str| {
+            let late =
+                h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
+            let x = self.heads(b, x, layer, [heads, h.key_dim], (!late).then_some(norm))?;
+            let x = self.turned(b, x, layer)?;
+            if late { self.row_norm(b, x, layer, norm, h.key_dim) } else { Ok(x) }
+        };
+        let q = part(q, h.heads, "attn_q_norm")?;
+        Ok([q, part(k, h.kv_heads, "attn_k_norm")?, v])
+    }
+
+    /// Queries that count more the further on they are, where the model is so.
+    fn tempered(&self, b: &mut Builder, q: TensorId) -> Result<TensorId> {
+        let Some(Temperature { scale, length }) = self.hyper.temperature else { return Ok(q) };
+        let one = Size::constant(1);
+        let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
+        let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
+        b.map(&[q, places], DType::F32, |p, x| {
+            let place = p.cast(Type::Of(DType::F32), x[1]);
+            let times = p.call(Function::Div, &[place, float(length as f64)]);
+            let times = p.call(Function::Floor, &[times]);
+            let times = p.call(Function::Add, &[times, float(1.0)]);
+            let grown = p.call(Function::Log, &[times]);
+            let grown = p.call(Function::Mul, &[grown, float(scale)]);
+            let factor = p.call(Function::Add, &[grown, float(1.0)]);
+            p.call(Function::Mul, &[x[0], factor])
+        })
+    }
+
+    /// Elements of heads with a rotary embedding.
+    pub fn turned(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
         let Some(rope) = self.hyper.rope_of(layer) else { return Ok(x) };
         let interleaved = self.hyper.family.turn == Turn::Neighbours;
         let place = usize::from(self.hyper.window_of(layer).is_some());
@@ -117,11 +162,8 @@ impl Call<'_> {
         caches: Option<Caches>,
     ) -> Result<(TensorId, Option<Caches>)> {
         let h = self.hyper;
-        let [q, k, v] = self.projections(b, x, layer)?;
-        let q = self.heads(b, q, layer, [h.heads, h.key_dim], Some("attn_q_norm"))?;
-        let k = self.heads(b, k, layer, [h.kv_heads, h.key_dim], Some("attn_k_norm"))?;
-        let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
-        let (q, k) = (self.turned(b, q, layer)?, self.turned(b, k, layer)?);
+        let [q, k, v] = self.parts(b, x, layer)?;
+        let q = self.tempered(b, q)?;
         let (keys, values) = match (self.place, caches) {
             (Some(place), Some([keys, values])) => {
                 let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
@@ -136,8 +178,13 @@ impl Call<'_> {
         let made = self.attended(b, [q, keys, values], layer)?;
         let made = b.as_f32(made)?;
         let made = b.transpose(made, &[0, 2, 1, 3])?;
-        let inner = h.heads * h.value_dim;
-        let made = b.reshape_to(made, &[self.rows(), inner.into()])?;
+        let (inner, made) = match h.latent.filter(|latent| latent.folded) {
+            Some(latent) => (h.heads * latent.value, self.latent_values(b, made, layer, &latent)?),
+            None => {
+                let inner = h.heads * h.value_dim;
+                (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
+            }
+        };
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
         let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
             true => made,

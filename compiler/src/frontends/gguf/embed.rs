@@ -68,7 +68,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     for name in ["output.weight", "output.bias"] {
         tensors.find(name);
     }
-    tensors.all_used(hyper.family.name)?;
+    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
     let pooled = pooled(b, hyper, x, len)?;
     Ok([x, pooled])
 }

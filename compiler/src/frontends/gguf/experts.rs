@@ -29,6 +29,42 @@ pub(super) struct Experts {
     pub normed: bool,
     /// Factor of their weights.
     pub scale: Option<f64>,
+    /// Groups of neighbours, of which a token's experts are in the best few.
+    pub groups: Option<Groups>,
+}
+
+/// Groups of experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    pub count: u64,
+    /// How many a token has.
+    pub used: u64,
+}
+
+impl Groups {
+    /// How many of a group's experts, the best, tell how good it is.
+    pub const JUDGED: u64 = 2;
+
+    fn read(keys: &Keys<'_>, experts: u64, chosen: u64) -> Result<Option<Groups>> {
+        let Some(count) = keys.optional("expert_group_count")?.filter(|count| *count > 1) else {
+            return Ok(None);
+        };
+        let used = keys.count("expert_group_used_count")?;
+        let fits = experts.is_multiple_of(count)
+            && experts / count >= Self::JUDGED
+            && used <= count
+            && chosen <= experts / count * used;
+        match fits {
+            true => Ok(Some(Groups { count, used })),
+            false => Err(invalid(format!(
+                "{chosen} of {experts} experts, in {used} of {count} groups ('{}', '{}'); groups are alike, of at \
+                 least {}",
+                keys.key("expert_group_count"),
+                keys.key("expert_group_used_count"),
+                Self::JUDGED
+            ))),
+        }
+    }
 }
 
 impl Experts {
@@ -39,12 +75,10 @@ impl Experts {
         if used > count || count > MOST_EXPERTS {
             return Err(invalid(format!("{used} of {count} experts; there are at most {MOST_EXPERTS}")));
         }
-        if let Some(groups) = keys.optional("expert_group_count")?.filter(|groups| *groups > 1) {
-            let key = keys.key("expert_group_count");
-            return Err(unsupported(format!("experts in {groups} groups ('{key}')")));
-        }
+        let groups = Groups::read(keys, count, used)?;
         // A softmax of those that are chosen is one of all whose weights are made to be 1 in sum.
         let (gating, normed) = match keys.optional("expert_gating_func")? {
+            None | Some(0) if keys.family.sigmoid_experts => (Gating::Sigmoid, None),
             None | Some(0 | 1) => (Gating::Softmax, None),
             Some(2) => (Gating::Sigmoid, None),
             Some(3) => (Gating::Softmax, Some(true)),
@@ -56,6 +90,7 @@ impl Experts {
             }
         };
         let normed = normed.or(keys.flag("expert_weights_norm")?).unwrap_or(keys.family.normed_experts);
-        Ok(Some(Experts { count, used, gating, normed, scale: keys.factor("expert_weights_scale")? }))
+        let scale = keys.factor("expert_weights_scale")?;
+        Ok(Some(Experts { count, used, gating, normed, scale, groups }))
     }
 }

@@ -74,6 +74,12 @@ pub(super) struct Family {
     pub biased_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
+    /// Whether each expert is weighed for itself, by the logistic function, where the metadata say nothing.
+    pub sigmoid_experts: bool,
+    /// Whether norms of queries and keys come behind rotary embedding.
+    pub norms_turned: bool,
+    /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
+    pub yarn_scale: Option<f64>,
     /// The norm before the feed-forward network.
     pub feed_norm: &'static str,
     /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
@@ -100,6 +106,9 @@ const LLAMA: Family = Family {
     distance_bias: None,
     biased_at: 0,
     normed_experts: true,
+    sigmoid_experts: false,
+    norms_turned: false,
+    yarn_scale: None,
     feed_norm: "ffn_norm",
     minicpm: false,
 };
@@ -113,6 +122,9 @@ const GPT2: Family =
 const NEOX: Family = Family { name: "gptneox", turn: Turn::Halves, flow: Flow::ParallelByKey, ..GPT2 };
 const COMMAND_R: Family =
     Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
+const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
+/// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
+const DEEPSEEK2: Family = Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), ..LLAMA };
 const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::Behind, ..GPT2 };
 
 /// All of them, in the order of messages.
@@ -149,8 +161,31 @@ pub(super) const FAMILIES: &[Family] = &[
         local_scaled: true,
         ..QWEN
     },
+    Family { name: "qwen3vlmoe", ..QWEN },
+    Family { name: "ernie4_5-moe", ..LLAMA },
+    Family { name: "hunyuan-moe", ..HUNYUAN },
+    Family {
+        name: "glm4moe",
+        feed_norm: "post_attention_norm",
+        normed_experts: false,
+        sigmoid_experts: true,
+        ..QWEN
+    },
+    Family { name: "minimax-m2", ..QWEN },
+    Family { name: "bailingmoe", normed_experts: false, ..LLAMA },
+    Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
+    Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
+    DEEPSEEK2,
+    Family { name: "mistral4", ..DEEPSEEK2 },
     // Others with norms by squares.
     QWEN,
+    // Of models that see, what writes: the places of a text's tokens are the same in all sections.
+    Family { name: "qwen2vl", ..QWEN },
+    Family { name: "qwen3vl", ..QWEN },
+    Family { name: "mistral3", ..LLAMA },
+    HUNYUAN,
+    Family { name: "pangu-embedded", ..QWEN },
+    Family { name: "maincoder", norms_turned: true, ..LLAMA },
     Family { name: "internlm2", ..LLAMA },
     Family { name: "baichuan", biased_at: 40, ..LLAMA },
     Family { name: "xverse", ..LLAMA },

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::Range,
     sync::{Mutex, PoisonError},
 };
 
@@ -198,11 +199,21 @@ impl<'a> Tensors<'a> {
         Ok(Some(floats.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()))
     }
 
-    /// Refuses tensors that nothing used: what they are for would be missing from results.
-    pub fn all_used(&self, architecture: &str) -> Result<()> {
+    /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use.
+    pub fn all_used(&self, architecture: &str, spare: Range<u64>) -> Result<()> {
+        let is_spare = |name: &str| {
+            let layer = name.strip_prefix("blk.").and_then(|rest| rest.split('.').next());
+            layer.and_then(|layer| layer.parse::<u64>().ok()).is_some_and(|layer| spare.contains(&layer))
+        };
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rest: Vec<&str> =
-            self.file.tensors.keys().filter(|name| !used.contains(*name)).map(String::as_str).collect();
+        let mut rest: Vec<&str> = self
+            .file
+            .tensors
+            .keys()
+            .filter(|name| !used.contains(*name))
+            .map(String::as_str)
+            .filter(|name| !is_spare(name))
+            .collect();
         if rest.is_empty() {
             return Ok(());
         }

@@ -105,7 +105,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     }
     let logits = call.scaled(b, logits, hyper.logit_scale)?;
     let logits = capped(b, logits, hyper.logit_cap)?;
-    tensors.all_used(hyper.family.name)?;
+    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
     Ok(Results { logits, caches })
 }
 

@@ -1,5 +1,7 @@
 //! The numbers of a GGUF model, from its metadata.
 
+use std::ops::Range;
+
 use halite_formats::gguf::Value;
 
 use super::{
@@ -8,7 +10,8 @@ use super::{
     family::{FAMILIES, Family, Flow, Turn},
     file::{File, invalid, unsupported},
     keys::Keys,
-    rope::{Rope, Scaling},
+    latent::Latent,
+    rope::{Rope, Scaling, yarn_size},
 };
 
 /// Most layers of a model.
@@ -23,6 +26,8 @@ const MOST_DIM: u64 = 1024;
 pub(super) struct Hyper {
     pub family: &'static Family,
     pub layers: u64,
+    /// Layers behind them that no text needs: they guess tokens further on.
+    pub spare: Range<u64>,
     /// Elements of a token's state.
     pub width: u64,
     /// Tokens that there are.
@@ -43,6 +48,10 @@ pub(super) struct Hyper {
     pub local_rope: Rope,
     /// Keys that those layers attend to.
     pub window: Option<u64>,
+    /// The sizes of latent attention, if it is that.
+    pub latent: Option<Latent>,
+    /// How much more queries count that are further on.
+    pub temperature: Option<Temperature>,
     /// Factor of scores.
     pub scale: f64,
     pub score_cap: Option<f64>,
@@ -62,6 +71,27 @@ pub(super) struct Hyper {
     pub makes_vectors: bool,
 }
 
+/// How queries grow with their places: by a multiple of the logarithm of how often a length is before them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Temperature {
+    pub scale: f64,
+    pub length: u64,
+}
+
+impl Temperature {
+    /// Reads what the metadata say of it, if they do.
+    fn read(keys: &Keys<'_>) -> Result<Option<Temperature>> {
+        let Some(scale) = keys.factor("attention.temperature_scale")? else { return Ok(None) };
+        let own = keys.optional("attention.temperature_length")?.filter(|length| *length > 0);
+        let trained = keys.optional("rope.scaling.original_context_length")?.filter(|length| *length > 0);
+        let length = match own.or(trained) {
+            Some(length) => length,
+            None => keys.count("context_length")?,
+        };
+        Ok(Some(Temperature { scale, length }))
+    }
+}
+
 /// What becomes of the states of a text's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
@@ -74,18 +104,23 @@ pub(super) enum Pooling {
 }
 
 /// The counts of a decoder.
-struct Counts {
-    layers: u64,
-    width: u64,
-    heads: u64,
-    kv_heads: u64,
-    key_dim: u64,
-    value_dim: u64,
+pub(super) struct Counts {
+    pub layers: u64,
+    pub spare: Range<u64>,
+    pub width: u64,
+    pub heads: u64,
+    pub kv_heads: u64,
+    pub key_dim: u64,
+    pub value_dim: u64,
 }
 
 impl Counts {
     fn read(keys: &Keys<'_>) -> Result<Counts> {
-        let (layers, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
+        let (blocks, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
+        let guessing = keys.optional("nextn_predict_layers")?.unwrap_or(0);
+        let layers = blocks.checked_sub(guessing).filter(|layers| *layers > 0).ok_or_else(|| {
+            invalid(format!("'{}' is {guessing} of {blocks} layers", keys.key("nextn_predict_layers")))
+        })?;
         let heads = keys.count("attention.head_count")?;
         let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
         if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
@@ -104,7 +139,7 @@ impl Counts {
                 keys.key("attention.value_length")
             )));
         }
-        Ok(Counts { layers, width, heads, kv_heads, key_dim, value_dim })
+        Ok(Counts { layers, spare: layers..blocks, width, heads, kv_heads, key_dim, value_dim })
     }
 }
 
@@ -113,7 +148,8 @@ impl Hyper {
     pub fn read(file: &File) -> Result<Hyper> {
         let family = family(file)?;
         let keys = Keys { file, family };
-        let Counts { layers, width, heads, kv_heads, key_dim, value_dim } = Counts::read(&keys)?;
+        let counts = Counts::read(&keys)?;
+        let Counts { layers, width, heads, kv_heads, key_dim, value_dim, .. } = counts;
         let vocabulary = match file.dims("token_embd.weight") {
             Some([rows, _]) => *rows,
             _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
@@ -123,13 +159,13 @@ impl Hyper {
         let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
-        let by_width = layers == family.scaled_by_width_at;
-        let scaled = if by_width { width / heads } else { key_dim };
+        let latent = Latent::read(&keys, &counts, rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
         let minicpm = |value: f64| family.minicpm.then_some(value);
         Ok(Hyper {
             family,
             layers,
+            spare: counts.spare.clone(),
             width,
             vocabulary,
             heads,
@@ -140,10 +176,12 @@ impl Hyper {
             flow: flow(&keys)?,
             experts: Experts::read(&keys)?,
             local_rope: local_rope(&keys, &rope)?,
-            rope,
             // A mixture of full attention and windows, by the architecture.
             window: if family.local_of > 0 { window.or(family.window) } else { None },
-            scale: keys.factor("attention.scale")?.unwrap_or(1.0 / (scaled.max(1) as f64).sqrt()),
+            latent,
+            temperature: Temperature::read(&keys)?,
+            scale: scale(&keys, &counts, latent.as_ref(), &rope)?,
+            rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
             distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
@@ -189,6 +227,22 @@ fn family(file: &File) -> Result<&'static Family> {
 fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     let own = (keys.family.biased_at == layers).then_some(8.0);
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
+}
+
+/// The factor of scores.
+fn scale(keys: &Keys<'_>, counts: &Counts, latent: Option<&Latent>, rope: &Rope) -> Result<f64> {
+    let by_width = counts.layers == keys.family.scaled_by_width_at;
+    let own = if by_width { counts.width / counts.heads } else { counts.key_dim };
+    let own = latent.map_or(own, Latent::key);
+    let scale = keys.factor("attention.scale")?.unwrap_or(1.0 / (own.max(1) as f64).sqrt());
+    // These models have what YaRN makes of states in the scores, and not in the rotary embedding.
+    Ok(match (keys.family.yarn_scale, &rope.scaling) {
+        (Some(unit), Scaling::Yarn { factor, .. }) => {
+            let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0) / unit;
+            scale * (rope.magnitude * yarn_size(*factor, multiplier)).powi(2)
+        }
+        _ => scale,
+    })
 }
 
 /// The factor of logits, which the metadata of most models have as a divisor.
@@ -253,6 +307,13 @@ fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
         ("none" | "longrope", _) | ("linear" | "yarn", None) => Scaling::None,
         ("linear", Some(factor)) => Scaling::Linear(factor),
         ("yarn", Some(factor)) => Scaling::Yarn {
+            size: match keys.family.yarn_scale {
+                Some(_) => 1.0,
+                None => {
+                    let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0);
+                    yarn_size(factor, 1.0) / yarn_size(factor, multiplier)
+                }
+            },
             factor,
             trained: trained.ok_or_else(|| keys.missing("rope.scaling.original_context_length"))?,
             fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),

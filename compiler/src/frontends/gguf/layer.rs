@@ -128,6 +128,24 @@ impl Call<'_> {
         }
     }
 
+    /// A norm of rows of `length` elements within a layer, which has to be there.
+    pub fn row_norm(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        length: u64,
+    ) -> Result<TensorId> {
+        let name = self.name(layer, part, "weight");
+        let scale = self.tensors.vector(b, &name, length)?;
+        let bias = self.tensors.vector(b, &self.name(layer, part, "bias"), length)?;
+        match scale {
+            Some(_) => self.norm(b, x, scale, bias),
+            None => Err(invalid(format!("the tensor '{name}' is missing"))),
+        }
+    }
+
     /// A product with weights, and a bias if there is one.
     pub fn linear(
         &self,

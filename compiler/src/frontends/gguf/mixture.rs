@@ -9,7 +9,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    experts::{Experts, Gating},
+    experts::{Experts, Gating, Groups},
     family::Activation,
     layer::Call,
 };
@@ -71,19 +71,19 @@ impl Call<'_> {
             Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
         };
         let bias = self.tensors.vector(b, &self.name(layer, "exp_probs_b", "bias"), experts.count)?;
-        let (chosen, made) = match bias {
-            // The bias counts for the choice alone.
-            Some(bias) => {
-                let biased = b.binary(Function::Add, weights, bias)?;
-                let [_, chosen] = b.top_k(biased, 1, experts.used, false)?;
-                (chosen, b.gather_elements(weights, chosen, 1)?)
-            }
-            None => {
-                let [made, chosen] = b.top_k(weights, 1, experts.used, false)?;
-                (chosen, made)
-            }
+        // The bias and the groups count for the choice alone.
+        let mut judged = weights;
+        if let Some(bias) = bias {
+            judged = b.binary(Function::Add, judged, bias)?;
+        }
+        if let Some(groups) = experts.groups {
+            judged = in_groups(b, judged, experts.count, groups)?;
+        }
+        let [best, chosen] = b.top_k(judged, 1, experts.used, false)?;
+        let mut made = match judged == weights {
+            true => best,
+            false => b.gather_elements(weights, chosen, 1)?,
         };
-        let mut made = made;
         if experts.normed {
             let sum = b.reduce(ReduceKind::Sum, made, &[1], true)?;
             let least = Operand::Constant(Scalar::Float(f64::from(6.103_515_6e-5_f32)));
@@ -145,6 +145,30 @@ impl Call<'_> {
         let activation = self.hyper.family.activation;
         b.map(&[x], DType::F32, |p, x| bent(p, activation, x[0]))
     }
+}
+
+/// `judged`, what experts are chosen by, with minus infinity outside of each row's best groups.
+fn in_groups(b: &mut Builder, judged: TensorId, experts: u64, groups: Groups) -> Result<TensorId> {
+    let (rows, count, one) = (b.sizes(judged)[0], Size::from(groups.count), Size::constant(1));
+    let apart = b.reshape_to(judged, &[rows, count, Size::from(experts / groups.count)])?;
+    let [best, _] = b.top_k(apart, 2, Groups::JUDGED, false)?;
+    let scores = b.reduce(ReduceKind::Sum, best, &[2], false)?;
+    let [_, chosen] = b.top_k(scores, 1, groups.used, false)?;
+    let chosen = b.reshape_to(chosen, &[rows, one, Size::from(groups.used)])?;
+    let all = b.count_from(0, groups.count)?;
+    let all = b.reshape_to(all, &[one, count, one])?;
+    let is_chosen = b.map(&[chosen, all], DType::F32, |p, x| {
+        let is_own = p.call(Function::Eq, &[x[0], x[1]]);
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        p.call(Function::Select, &[is_own, float(1.0), float(0.0)])
+    })?;
+    let is_chosen = b.reduce(ReduceKind::Max, is_chosen, &[2], true)?;
+    let masked = b.map(&[apart, is_chosen], DType::F32, |p, x| {
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        let is_out = p.call(Function::Eq, &[x[1], float(0.0)]);
+        p.call(Function::Select, &[is_out, float(f64::NEG_INFINITY), x[0]])
+    })?;
+    b.reshape_to(masked, &[rows, Size::from(experts)])
 }
 
 /// An activation of one number.

@@ -13,6 +13,7 @@ mod file;
 mod graph;
 mod hyper;
 mod keys;
+mod latent;
 mod layer;
 mod mixture;
 mod model;

@@ -18,7 +18,19 @@ pub(super) enum Scaling {
     /// Positions are divided.
     Linear(f64),
     /// Positions are divided for pairs that turn slowly (Peng et al., YaRN, section 3).
-    Yarn { factor: f64, trained: u64, fast: f64, slow: f64 },
+    Yarn {
+        factor: f64,
+        trained: u64,
+        fast: f64,
+        slow: f64,
+        /// Factor of cosines and sines.
+        size: f64,
+    },
+}
+
+/// How much YaRN makes states larger: a number that grows with the logarithm of the factor (Peng et al., section 3.4).
+pub(super) fn yarn_size(factor: f64, multiplier: f64) -> f64 {
+    1.0 + 0.1 * multiplier * factor.max(1.0).ln()
 }
 
 /// Rotary embedding.
@@ -41,7 +53,7 @@ impl Rope {
         match self.scaling {
             Scaling::None => (plain, self.magnitude),
             Scaling::Linear(factor) => (plain / factor, self.magnitude),
-            Scaling::Yarn { factor, trained, fast, slow } => {
+            Scaling::Yarn { factor, trained, fast, slow, size } => {
                 // The pair that turns so often within the context of the training.
                 let pair_of = |turns: f64| {
                     let length = trained as f64 / (turns * 2.0 * PI);
@@ -52,7 +64,7 @@ impl Rope {
                 let ramp = (pair as f64 - first) / (last - first).max(0.001);
                 let kept = 1.0 - ramp.clamp(0.0, 1.0);
                 let angle = plain / factor * (1.0 - kept) + plain * kept;
-                (angle, self.magnitude * (1.0 + 0.1 * factor.ln()))
+                (angle, self.magnitude * size)
             }
         }
     }
@@ -99,7 +111,8 @@ mod tests {
 
     #[test]
     fn yarn_keeps_fast_pairs_and_divides_slow_ones() {
-        let rope = rope(Scaling::Yarn { factor: 4.0, trained: 4096, fast: 32.0, slow: 1.0 });
+        let size = yarn_size(4.0, 1.0);
+        let rope = rope(Scaling::Yarn { factor: 4.0, trained: 4096, fast: 32.0, slow: 1.0, size });
         let (fast, size) = rope.turn(0, 1.0);
         assert_eq!(fast, 1.0);
         assert!((size - (1.0 + 0.1 * 4f64.ln())).abs() < 1e-12);

@@ -15,7 +15,7 @@ use super::{
     seats::{self, Seats},
     text_error, tokenizers,
 };
-use crate::{DeviceKind, Error, ErrorKind, Result, SessionBuilder, Sizes};
+use crate::{DeviceKind, Error, ErrorKind, Result, Session, SessionBuilder, Sizes};
 
 /// The function of models that writes.
 const MAIN: &str = "main";
@@ -190,10 +190,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         main: session.function(MAIN)?,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
-        costs: Costs {
-            on_processor: session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu),
-            experts,
-        },
+        costs: Costs { on_processor: on_processor(&session), experts },
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,
@@ -207,6 +204,10 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     Ok(Generator {
         inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
     })
+}
+
+fn on_processor(session: &Session) -> bool {
+    session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu)
 }
 
 /// Sizes of calls that give the logits of one token, and of that which gives those of all.

@@ -159,7 +159,7 @@ impl Hyper {
         let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
         let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
-        let latent = Latent::read(&keys, &counts, rope.turned)?;
+        let latent = Latent::read(&keys, [heads, kv_heads], [key_dim, value_dim], rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
         let minicpm = |value: f64| family.minicpm.then_some(value);
         Ok(Hyper {
@@ -287,7 +287,18 @@ fn local_rope(keys: &Keys<'_>, rope: &Rope) -> Result<Rope> {
     })
 }
 
+/// Refuses rotary embedding whose sections have places that texts do not: of each token the first three are the same, the fourth is 0.
+fn check_sections(keys: &Keys<'_>) -> Result<()> {
+    let name = "rope.dimension_sections";
+    let Some(Value::Array(sections)) = keys.value(name) else { return Ok(()) };
+    match sections.scalars().skip(3).all(|section| section == Value::Int(0)) {
+        true => Ok(()),
+        false => Err(unsupported(format!("'{}' with a fourth section", keys.key(name)))),
+    }
+}
+
 fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
+    check_sections(keys)?;
     let turned = keys.optional("rope.dimension_count")?.unwrap_or(key_dim);
     if turned > key_dim || !turned.is_multiple_of(2) {
         return Err(invalid(format!("'{}' is {turned}", keys.key("rope.dimension_count"))));

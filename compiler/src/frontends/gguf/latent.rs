@@ -1,16 +1,9 @@
-//! Latent attention: keys and values of all heads are made of one short row (DeepSeek-AI, DeepSeek-V2, section 2.1).
+//! The sizes of latent attention: keys and values of all heads are made of one short row (DeepSeek-AI, DeepSeek-V2, section 2.1).
 //!
 //! Files have it in two forms. Folded, what makes keys of rows is applied to queries and what makes values to results, so that
 //! caches hold a row for all heads; else each head has keys and values of its own.
 
-use halite_ops::{
-    DType,
-    expression::{Function, Operand, Scalar},
-};
-use halite_sizes::Size;
-
-use super::{Result, file::invalid, hyper::Counts, keys::Keys, layer::Call};
-use crate::{build::Builder, graph::TensorId};
+use super::{Result, file::invalid, keys::Keys};
 
 /// The sizes of latent attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +21,27 @@ pub(super) struct Latent {
 }
 
 impl Latent {
-    /// Reads what the metadata say of it, if they do.
-    pub fn read(keys: &Keys<'_>, counts: &Counts, turned: u64) -> Result<Option<Latent>> {
+    /// Reads what the metadata say of it, if they do. Given are the heads of queries and of caches, the elements of keys and values in
+    /// caches, and how many of a key turn.
+    pub fn read(
+        keys: &Keys<'_>,
+        [heads, kv_heads]: [u64; 2],
+        [key_dim, value_dim]: [u64; 2],
+        turned: u64,
+    ) -> Result<Option<Latent>> {
         let Some(rank) = keys.optional("attention.kv_lora_rank")?.filter(|rank| *rank > 0) else {
             return Ok(None);
         };
         let folded = keys.optional("attention.key_length_mla")?.filter(|length| *length > 0);
-        let key = folded.unwrap_or(counts.key_dim);
+        let key = folded.unwrap_or(key_dim);
         let value = match folded {
             Some(_) => keys.count("attention.value_length_mla")?,
-            None => counts.value_dim,
+            None => value_dim,
         };
-        let cached = [counts.kv_heads, counts.key_dim, counts.value_dim];
+        let cached = [kv_heads, key_dim, value_dim];
         let wanted = match folded {
             Some(_) => [1, rank + turned, rank],
-            None => [counts.heads, key, value],
+            None => [heads, key, value],
         };
         if turned == 0 || turned >= key || cached != wanted {
             let [heads, key, value] = cached;
@@ -58,93 +57,5 @@ impl Latent {
     /// Elements of a head's key.
     pub fn key(&self) -> u64 {
         self.bare + self.turned
-    }
-}
-
-impl Call<'_> {
-    /// Queries, keys and values of each head, `[sequences, heads, len, dim]`; keys and values of all heads in one where they are
-    /// folded.
-    pub fn latent_parts(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        latent: &Latent,
-    ) -> Result<[TensorId; 3]> {
-        let heads = self.hyper.heads;
-        let (rows, width) = (self.rows(), self.hyper.width);
-        let q = self.latent_queries(b, x, layer, heads * latent.key())?;
-        let q = b.reshape_to(q, &[rows * heads, latent.key().into()])?;
-        let (bare, turned) =
-            (self.columns(b, q, 0, latent.bare)?, self.columns(b, q, latent.bare, latent.turned)?);
-        let turned = self.heads_first(b, turned, [heads, latent.turned])?;
-        let turned = self.turned(b, turned, layer)?;
-        let both = self.linear(b, x, layer, "attn_kv_a_mqa", [latent.rank + latent.turned, width])?;
-        let low = self.columns(b, both, 0, latent.rank)?;
-        let low = self.row_norm(b, low, layer, "attn_kv_a_norm", latent.rank)?;
-        let place = self.columns(b, both, latent.rank, latent.turned)?;
-        let place = self.heads_first(b, place, [1, latent.turned])?;
-        let place = self.turned(b, place, layer)?;
-        if latent.folded {
-            let bare = self.by_head(b, bare, layer, "attn_k_b", [latent.rank, latent.bare])?;
-            let bare = self.heads_first(b, bare, [heads, latent.rank])?;
-            let low = self.heads_first(b, low, [1, latent.rank])?;
-            return Ok([b.concat(&[bare, turned], 3)?, b.concat(&[low, place], 3)?, low]);
-        }
-        let own = latent.bare + latent.value;
-        let made = self.linear(b, low, layer, "attn_kv_b", [heads * own, latent.rank])?;
-        let made = b.reshape_to(made, &[rows * heads, own.into()])?;
-        let (keys, values) =
-            (self.columns(b, made, 0, latent.bare)?, self.columns(b, made, latent.bare, latent.value)?);
-        let keys = self.heads_first(b, keys, [heads, latent.bare])?;
-        let place = b.expand_to(place, &[self.sequences, heads.into(), self.len, latent.turned.into()])?;
-        let bare = self.heads_first(b, bare, [heads, latent.bare])?;
-        let values = self.heads_first(b, values, [heads, latent.value])?;
-        Ok([b.concat(&[bare, turned], 3)?, b.concat(&[keys, place], 3)?, values])
-    }
-
-    /// Queries of all heads, which may be made of a short row as well.
-    fn latent_queries(&self, b: &mut Builder, x: TensorId, layer: u64, all: u64) -> Result<TensorId> {
-        let width = self.hyper.width;
-        let Some(rank) = self.rows_of(layer, "attn_q_a") else {
-            return self.linear(b, x, layer, "attn_q", [all, width]);
-        };
-        let low = self.linear(b, x, layer, "attn_q_a", [rank, width])?;
-        let low = self.row_norm(b, low, layer, "attn_q_a_norm", rank)?;
-        self.linear(b, low, layer, "attn_q_b", [all, rank])
-    }
-
-    /// The values of heads, `[rows, heads * value]`, of what was attended to of the rows that they are made of.
-    pub fn latent_values(
-        &self,
-        b: &mut Builder,
-        attended: TensorId,
-        layer: u64,
-        latent: &Latent,
-    ) -> Result<TensorId> {
-        let heads = self.hyper.heads;
-        let x = b.reshape_to(attended, &[self.rows() * heads, latent.rank.into()])?;
-        let made = self.by_head(b, x, layer, "attn_v_b", [latent.value, latent.rank])?;
-        b.reshape_to(made, &[self.rows(), (heads * latent.value).into()])
-    }
-
-    /// Rows of heads, `[rows * heads, length]`, times the matrix of each head: as if it were an expert that the head has chosen.
-    fn by_head(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        part: &str,
-        [rows, length]: [u64; 2],
-    ) -> Result<TensorId> {
-        let heads = self.hyper.heads;
-        let name = self.name(layer, part, "weight");
-        let matrices = self.tensors.expert_matrices(b, &name, [heads, rows, length])?;
-        let all = self.rows() * heads;
-        let places = b.line_of_places(DType::I32, all)?;
-        let count = Operand::Constant(Scalar::Int(heads as i64, DType::I32));
-        let own = b.map(&[places], DType::I32, |p, x| p.call(Function::Mod, &[x[0], count]))?;
-        let own = b.reshape_to(own, &[all, Size::constant(1)])?;
-        b.expert_product(x, own, &matrices)
     }
 }

@@ -14,6 +14,7 @@ mod graph;
 mod hyper;
 mod keys;
 mod latent;
+mod latent_attention;
 mod layer;
 mod mixture;
 mod model;

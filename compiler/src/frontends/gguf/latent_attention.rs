@@ -1,0 +1,98 @@
+//! The graph of latent attention: queries, keys and values of short rows, and values of what was attended to.
+
+use halite_ops::{
+    DType,
+    expression::{Function, Operand, Scalar},
+};
+use halite_sizes::Size;
+
+use super::{Result, latent::Latent, layer::Call};
+use crate::{build::Builder, graph::TensorId};
+
+impl Call<'_> {
+    /// Queries, keys and values of each head, `[sequences, heads, len, dim]`; keys and values of all heads in one where they are
+    /// folded.
+    pub fn latent_parts(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        latent: &Latent,
+    ) -> Result<[TensorId; 3]> {
+        let heads = self.hyper.heads;
+        let (rows, width) = (self.rows(), self.hyper.width);
+        let q = self.latent_queries(b, x, layer, heads * latent.key())?;
+        let q = b.reshape_to(q, &[rows * heads, latent.key().into()])?;
+        let (bare, turned) =
+            (self.columns(b, q, 0, latent.bare)?, self.columns(b, q, latent.bare, latent.turned)?);
+        let turned = self.heads_first(b, turned, [heads, latent.turned])?;
+        let turned = self.turned(b, turned, layer)?;
+        let both = self.linear(b, x, layer, "attn_kv_a_mqa", [latent.rank + latent.turned, width])?;
+        let low = self.columns(b, both, 0, latent.rank)?;
+        let low = self.row_norm(b, low, layer, "attn_kv_a_norm", latent.rank)?;
+        let place = self.columns(b, both, latent.rank, latent.turned)?;
+        let place = self.heads_first(b, place, [1, latent.turned])?;
+        let place = self.turned(b, place, layer)?;
+        if latent.folded {
+            let bare = self.by_head(b, bare, layer, "attn_k_b", [latent.rank, latent.bare])?;
+            let bare = self.heads_first(b, bare, [heads, latent.rank])?;
+            let low = self.heads_first(b, low, [1, latent.rank])?;
+            return Ok([b.concat(&[bare, turned], 3)?, b.concat(&[low, place], 3)?, low]);
+        }
+        let own = latent.bare + latent.value;
+        let made = self.linear(b, low, layer, "attn_kv_b", [heads * own, latent.rank])?;
+        let made = b.reshape_to(made, &[rows * heads, own.into()])?;
+        let (keys, values) =
+            (self.columns(b, made, 0, latent.bare)?, self.columns(b, made, latent.bare, latent.value)?);
+        let keys = self.heads_first(b, keys, [heads, latent.bare])?;
+        let place = b.expand_to(place, &[self.sequences, heads.into(), self.len, latent.turned.into()])?;
+        let bare = self.heads_first(b, bare, [heads, latent.bare])?;
+        let values = self.heads_first(b, values, [heads, latent.value])?;
+        Ok([b.concat(&[bare, turned], 3)?, b.concat(&[keys, place], 3)?, values])
+    }
+
+    /// Queries of all heads, which may be made of a short row as well.
+    fn latent_queries(&self, b: &mut Builder, x: TensorId, layer: u64, all: u64) -> Result<TensorId> {
+        let width = self.hyper.width;
+        let Some(rank) = self.rows_of(layer, "attn_q_a") else {
+            return self.linear(b, x, layer, "attn_q", [all, width]);
+        };
+        let low = self.linear(b, x, layer, "attn_q_a", [rank, width])?;
+        let low = self.row_norm(b, low, layer, "attn_q_a_norm", rank)?;
+        self.linear(b, low, layer, "attn_q_b", [all, rank])
+    }
+
+    /// The values of heads, `[rows, heads * value]`, of what was attended to of the rows that they are made of.
+    pub fn latent_values(
+        &self,
+        b: &mut Builder,
+        attended: TensorId,
+        layer: u64,
+        latent: &Latent,
+    ) -> Result<TensorId> {
+        let heads = self.hyper.heads;
+        let x = b.reshape_to(attended, &[self.rows() * heads, latent.rank.into()])?;
+        let made = self.by_head(b, x, layer, "attn_v_b", [latent.value, latent.rank])?;
+        b.reshape_to(made, &[self.rows(), (heads * latent.value).into()])
+    }
+
+    /// Rows of heads, `[rows * heads, length]`, times the matrix of each head: as if it were an expert that the head has chosen.
+    fn by_head(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        [rows, length]: [u64; 2],
+    ) -> Result<TensorId> {
+        let heads = self.hyper.heads;
+        let name = self.name(layer, part, "weight");
+        let matrices = self.tensors.expert_matrices(b, &name, [heads, rows, length])?;
+        let all = self.rows() * heads;
+        let places = b.line_of_places(DType::I32, all)?;
+        let count = Operand::Constant(Scalar::Int(heads as i64, DType::I32));
+        let own = b.map(&[places], DType::I32, |p, x| p.call(Function::Mod, &[x[0], count]))?;
+        let own = b.reshape_to(own, &[all, Size::constant(1)])?;
+        b.expert_product(x, own, &matrices)
+    }
+}

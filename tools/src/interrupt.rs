@@ -68,10 +68,28 @@ pub(crate) fn leave(code: u8) -> ! {
     // Nobody else can say more about it either.
     unfinished.iter().for_each(|path| _ = std::fs::remove_file(path));
     Cache::abandon_unfinished();
+    #[cfg(target_os = "linux")]
+    hurry();
     #[cfg(unix)]
     signal_hook::low_level::exit(code.into());
     #[cfg(not(unix))]
     std::process::exit(code.into());
+}
+
+/// Gives all threads the priority of this one. The last of them to end gives the memory of the process back, and drivers have threads
+/// of the lowest priority (Mesa's write its shader cache): beside busy processes that took seconds. Not everybody may do so.
+#[cfg(target_os = "linux")]
+fn hurry() {
+    use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+    let Ok(own) = getpriority_process(None) else { return };
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let ids = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    for id in ids.filter_map(Pid::from_raw) {
+        if let Err(error) = setpriority_process(Some(id), own) {
+            log::debug!("a thread may end late, its priority stays as it is: {error}");
+        }
+    }
 }
 
 /// Says why the work ended, then ends the process.
@@ -188,5 +206,40 @@ impl Drop for Watchdog {
             *finished = true;
         }
         signal.notify_all();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::mpsc;
+
+    use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+    use super::*;
+
+    /// The number of the calling thread.
+    fn own_thread() -> Pid {
+        let link = std::fs::read_link("/proc/thread-self").unwrap();
+        Pid::from_raw(link.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn threads_of_the_lowest_priority_end_as_soon_as_others() {
+        let (tell, told) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            setpriority_process(Some(own_thread()), 19).unwrap();
+            tell.send(own_thread()).unwrap();
+            // It ends when the test is done with it.
+            let _ = stopped.recv();
+        });
+        let id = told.recv().unwrap();
+        hurry();
+        match (getpriority_process(Some(id)).unwrap(), getpriority_process(None).unwrap()) {
+            (19, own) if own != 19 => eprintln!("SKIPPED: this user may not raise priorities"),
+            (found, own) => assert_eq!(found, own),
+        }
+        drop(stop);
+        thread.join().unwrap();
     }
 }

@@ -218,9 +218,9 @@ mod tests {
     use super::*;
 
     /// The number of the calling thread.
-    fn own_thread() -> Pid {
-        let link = std::fs::read_link("/proc/thread-self").unwrap();
-        Pid::from_raw(link.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap()
+    fn own_thread() -> Option<Pid> {
+        let link = std::fs::read_link("/proc/thread-self").ok()?;
+        Pid::from_raw(link.file_name()?.to_str()?.parse().ok()?)
     }
 
     #[test]
@@ -228,8 +228,9 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            setpriority_process(Some(own_thread()), 19).unwrap();
-            tell.send(own_thread()).unwrap();
+            let id = own_thread().unwrap();
+            setpriority_process(Some(id), 19).unwrap();
+            tell.send(id).unwrap();
             // It ends when the test is done with it.
             let _ = stopped.recv();
         });

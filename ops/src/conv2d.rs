@@ -191,6 +191,16 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
             ..conv([1, 48, 10, 11], [48, 24, 3, 3])
         }),
         Conv2d { groups: 5, dilations: [1, 2], pads: [2, 3, 1, 4], ..conv([1, 20, 13, 35], [10, 4, 5, 3]) },
+        // Few places of several images, in groups of many filters; and points.
+        same(Conv2d {
+            groups: 2,
+            strides: [2, 2],
+            bias: true,
+            residual: true,
+            activation: Activation::HardSwish,
+            ..conv([3, 36, 5, 5], [40, 18, 3, 3])
+        }),
+        Conv2d { groups: 2, bias: true, ..conv([3, 68, 2, 2], [34, 34, 1, 1]) },
         // A kernel as in the first layer of networks, and one of even size with padding on one side.
         Conv2d {
             strides: [2, 2],

@@ -76,6 +76,17 @@ impl Convolution {
         2.0 * self.output_dims().iter().map(|d| d.as_f64()).product::<f64>() * self.depth() as f64
     }
 
+    /// Whether a filter covers its image, so that the convolution is the product of images by filters: the tensors of both lie alike,
+    /// and so do the results.
+    pub fn is_product(&self) -> bool {
+        let w = &self.window;
+        let covers = |d: usize| {
+            // Taps lie as elements do where there are as many of them.
+            w.input[d].is(w.kernel[d].into()) && (w.kernel[d] == 1 || w.dilations[d] == 1)
+        };
+        self.groups == 1 && w.pads == [0; 4] && covers(0) && covers(1)
+    }
+
     /// Index of a filter among those of all groups.
     pub fn filter_of(&self, place: OutputIndex) -> usize {
         (place[1] * self.filters + place[2]) as usize

@@ -29,6 +29,7 @@ mod norm_lines;
 mod normed;
 mod norms;
 mod pads;
+mod places;
 mod precision;
 pub(crate) mod print;
 mod queries;
@@ -194,6 +195,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(epilogue::run),
     },
     Pass {
+        name: "products-of-places",
+        summary: "makes products of convolutions whose filters cover their images, such as those behind a mean over the image",
+        needs: &["epilogues", "clean-again"],
+        run: Run::Regions(places::run),
+    },
+    Pass {
         name: "bindable-weights",
         summary: "takes products and look-ups apart whose weights are more than devices can bind",
         needs: &["epilogues", "clean-again"],
@@ -202,7 +209,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "join-products",
         summary: "makes one product of several of one tensor by weights, such as queries, keys and values",
-        needs: &["epilogues", "clean-again", "bindable-weights"],
+        needs: &["epilogues", "clean-again", "products-of-places", "bindable-weights"],
         run: Run::Regions(beside::run),
     },
     Pass {

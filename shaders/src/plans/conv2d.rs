@@ -9,7 +9,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{self, KernelInputs, exchange, grouped, matrix, padded, window},
+        convolution::{self, KernelInputs, exchange, grouped, matrix, padded, window, windows},
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
@@ -41,11 +41,7 @@ pub(super) fn bindings(added: Added) -> Vec<Slot> {
 
 /// The product that a convolution with one place is: images by filters. Their tensors lie alike.
 fn product(op: &Conv2d, shape: &Convolution) -> Result<MatMul, Unfit> {
-    let w = &shape.window;
-    // Taps lie as elements do where there are as many of them.
-    let covers =
-        (0..2).all(|d| w.input[d].is(w.kernel[d].into()) && (w.kernel[d] == 1 || w.dilations[d] == 1));
-    if shape.groups != 1 || w.pads != [0; 4] || !covers {
+    if !shape.is_product() {
         return Err(Unfit("wants one group and a kernel that covers the image, without padding".into()));
     }
     Ok(MatMul {
@@ -219,6 +215,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "pointwise" => convolution::pointwise(&shape, kernel),
         "rows" => convolution::rows(&shape, kernel),
         "strips" => convolution::strips(&shape, kernel),
+        "windows" => windows::windows(&shape, op.dtype, &kernel),
         "wide" => matrix::wide(&shape, kernel),
         "wide_cut" => matrix::wide_cut(&shape, kernel, &add),
         other => Err(Unfit(format!("uses the unknown template '{other}'"))),

@@ -18,6 +18,7 @@ pub(super) mod matrix;
 pub(super) mod padded;
 pub(super) mod spans;
 pub(super) mod window;
+pub(super) mod windows;
 pub(super) mod written;
 
 /// What a kernel is given besides the shape.

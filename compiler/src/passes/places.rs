@@ -1,7 +1,7 @@
 //! Convolutions whose filters cover their images, such as those behind a mean over the image: products of images by filters, for which
 //! devices have kernels of few rows and of many.
 
-use halite_ops::{Operation, conv2d::Conv2d, matmul::MatMul, window::Layout};
+use halite_ops::{Operation, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
 use halite_sizes::Size;
 
 use super::{Result, Uses};
@@ -40,7 +40,7 @@ fn product(node: &Node) -> Option<MatMul> {
         }
         _ => return None,
     };
-    let shape = op.shape().ok().filter(|shape| shape.is_product())?;
+    let shape = op.shape().ok().filter(Convolution::is_product)?;
     Some(MatMul {
         rhs_transposed: op.layout == Layout::Nchw,
         bias: op.bias,
@@ -100,10 +100,7 @@ fn like(graph: &mut Graph, id: TensorId, sizes: [Size; 2]) -> TensorId {
 mod tests {
     use halite_ops::{DType, expression::Function};
 
-    use super::{
-        super::tests::{constant, kernels, optimized},
-        *,
-    };
+    use super::super::tests::{constant, kernels, optimized};
     use crate::build::{Builder, Sliding};
 
     /// Operations of a convolution of `images` with so many rows and columns, and kernels of as many less `less`, with something added

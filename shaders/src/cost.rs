@@ -4,6 +4,7 @@
 //! dimension; a turn takes its own chain of waits and the work that all workgroups of a unit do meanwhile.
 //! Memory bounds the whole from below, and sums in parts are added afterwards.
 
+mod few_rows;
 mod recurrent;
 
 use halite_ops::Operation;
@@ -168,6 +169,10 @@ pub(crate) fn estimate(
         "unfolded" => unfolded(variant, plan, target),
         "folded" => folded(variant, plan, target),
         "product" => one_place(operation),
+        "vector" => match operation {
+            Operation::MatMul(op) => few_rows::estimate(op, &variant.params, &target.hints),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -313,7 +318,8 @@ fn matrices(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -
     let bytes = (rows * inner + inner * columns + rows * columns) * batch * 2.0;
     let time = m.launch + waves(&tiles, first, turns, hints, m).max(from_memory(bytes, hints));
     let parts = plan.scratch.first().map_or(0.0, |bytes| bytes.value() as f64);
-    Some(if plan.steps.len() > 1 { time + m.add + parts / SUMS.0 } else { time })
+    let second = if rows <= few_rows::SECOND_DISPATCH.0 { few_rows::SECOND_DISPATCH.1 } else { 0.0 };
+    Some(if plan.steps.len() > 1 { time + m.add + second + parts / SUMS.0 } else { time })
 }
 
 /// Microseconds in which the workgroups of a product take their turns.
@@ -359,6 +365,9 @@ mod tests {
     #[test]
     fn tiles_follow_the_shape() {
         assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorspread");
+        assert_eq!(first("m=2,n=48,k=1152,rhs_transposed=true"), "matmul.f16.vectorspread");
+        assert_eq!(first("m=8,n=48,k=1152,rhs_transposed=true"), "matmul.f16.coop16x64x128cut16");
+        assert_eq!(first("m=8,n=1280,k=960,rhs_transposed=true"), "matmul.f16.coop16x32x32s8");
         assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.vectorcut16");
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");

@@ -10,7 +10,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    family::Turn,
+    family::{Flow, Turn},
     hyper::Temperature,
     layer::{Caches, Call},
 };
@@ -24,11 +24,38 @@ use crate::{
 const POST_NORM: &str = "post_attention_norm";
 
 impl Call<'_> {
-    /// Queries, keys and values, `[rows, heads * dim]`.
-    fn projections(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+    /// Queries and gates of results, `[rows, heads * dim]`, where each head's gate lies behind its query.
+    fn gated_queries(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<[TensorId; 2]>> {
+        let (heads, dim, width) = (self.hyper.heads, self.hyper.key_dim, self.hyper.width);
+        if self.hyper.latent.is_some() || self.rows_of(layer, "attn_q") != Some(2 * heads * dim) {
+            return Ok(None);
+        }
+        let both = self.linear(b, x, layer, "attn_q", [2 * heads * dim, width])?;
+        let both = b.reshape_to(both, &[self.rows() * heads, (2 * dim).into()])?;
+        let part = |b: &mut Builder, first: u64| {
+            let part = self.columns(b, both, first, dim)?;
+            b.reshape_to(part, &[self.rows(), (heads * dim).into()])
+        };
+        Ok(Some([part(b, 0)?, part(b, dim)?]))
+    }
+
+    /// Queries, keys and values, `[rows, heads * dim]`; of the queries those that are there already.
+    fn projections(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        gated: Option<TensorId>,
+    ) -> Result<[TensorId; 3]> {
         let h = self.hyper;
         let [q, k, v] = [h.heads * h.key_dim, h.kv_heads * h.key_dim, h.kv_heads * h.value_dim];
-        let made = if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
+        let made = if let Some(q) = gated {
+            [
+                q,
+                self.linear(b, x, layer, "attn_k", [k, h.width])?,
+                self.linear(b, x, layer, "attn_v", [v, h.width])?,
+            ]
+        } else if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
             let all = self.linear(b, x, layer, "attn_qkv", [q + k + v, h.width])?;
             [self.columns(b, all, 0, q)?, self.columns(b, all, q, k)?, self.columns(b, all, q + k, v)?]
         } else {
@@ -105,12 +132,18 @@ impl Call<'_> {
     }
 
     /// Queries, keys and values of each head, `[sequences, heads, len, dim]`, as they go into attention.
-    fn parts(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+    fn parts(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        gated: Option<TensorId>,
+    ) -> Result<[TensorId; 3]> {
         let h = self.hyper;
         if let Some(latent) = &h.latent {
             return self.latent_parts(b, x, layer, latent);
         }
-        let [q, k, v] = self.projections(b, x, layer)?;
+        let [q, k, v] = self.projections(b, x, layer, gated)?;
         let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
         let mut part = |x: TensorId, heads: u64, norm: &str| {
             let late =
@@ -162,7 +195,8 @@ impl Call<'_> {
         caches: Option<Caches>,
     ) -> Result<(TensorId, Option<Caches>)> {
         let h = self.hyper;
-        let [q, k, v] = self.parts(b, x, layer)?;
+        let gated = self.gated_queries(b, x, layer)?;
+        let [q, k, v] = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
         let q = self.tempered(b, q)?;
         let (keys, values) = match (self.place, caches) {
             (Some(place), Some([keys, values])) => {
@@ -185,8 +219,15 @@ impl Call<'_> {
                 (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
             }
         };
+        let made = match gated {
+            Some([_, gate]) => b.map(&[made, gate], DType::F32, |p, x| {
+                let gate = p.call(Function::Sigmoid, &[x[1]]);
+                p.call(Function::Mul, &[x[0], gate])
+            })?,
+            None => made,
+        };
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
-        let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
+        let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
             true => made,
             false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
         };
@@ -198,7 +239,7 @@ impl Call<'_> {
     fn attended(&self, b: &mut Builder, [q, keys, values]: [TensorId; 3], layer: u64) -> Result<TensorId> {
         let h = self.hyper;
         // A window as long as the context leaves nothing out.
-        let window = h.window_of(layer).filter(|window| self.keys > *window);
+        let window = h.window_of(layer).filter(|window| self.keys > h.keys_before(*window) + 1);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
         let mask = (window.is_some() || biased).then(|| self.shared_mask(b, window)).transpose()?;
@@ -230,8 +271,9 @@ impl Call<'_> {
         let one = Size::constant(1);
         let h = self.hyper;
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
-        let right = if h.family.encoder { None } else { Some(0) };
-        let left = window.map(|window| window as i64 - 1);
+        let left = window.map(|window| h.keys_before(window) as i64);
+        // Windows of encoders reach as far ahead.
+        let right = if h.family.encoder { left } else { Some(0) };
         let keys = match self.place {
             Some(_) => b.count_from(0, self.keys.exact())?,
             None => b.reshape_to(self.positions, &[self.len])?,

@@ -28,6 +28,8 @@ pub(super) enum Flow {
     Before,
     /// A norm behind each part, before its result is added.
     Behind,
+    /// A norm behind each part and the state that it is added to.
+    BehindSum,
     /// Both parts take the same state, with one norm before them or one for each.
     Parallel,
     /// Both, if a key of the metadata says so.
@@ -56,6 +58,8 @@ pub(super) struct Family {
     pub scaled_embedding: bool,
     /// Of so many layers one, the last, attends to all keys and the others to a window; 0 where all do.
     pub local_of: u64,
+    /// Whether it is the first of them that attends to all keys.
+    pub first_is_global: bool,
     /// The window where the metadata say none.
     pub window: Option<u64>,
     /// The base of rotary embedding in layers that attend to a window, where it is another.
@@ -82,6 +86,14 @@ pub(super) struct Family {
     pub yarn_scale: Option<f64>,
     /// The norm before the feed-forward network.
     pub feed_norm: &'static str,
+    /// Whether a layer is attention, a state or a feed-forward network alone.
+    pub lone_parts: bool,
+    /// Whether a key of the metadata may say that there is no rotary embedding.
+    pub turns_by_key: bool,
+    /// Whether heads of values share those of keys in turn, and not neighbours.
+    pub tiled_heads: bool,
+    /// The norm in front of what makes logits.
+    pub output_norm: &'static str,
     /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
     pub minicpm: bool,
 }
@@ -97,6 +109,7 @@ const LLAMA: Family = Family {
     divided_logits: true,
     scaled_embedding: false,
     local_of: 0,
+    first_is_global: false,
     window: None,
     local_base: None,
     local_scaled: false,
@@ -110,11 +123,17 @@ const LLAMA: Family = Family {
     norms_turned: false,
     yarn_scale: None,
     feed_norm: "ffn_norm",
+    lone_parts: false,
+    turns_by_key: false,
+    tiled_heads: false,
+    output_norm: "output_norm",
     minicpm: false,
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
 const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
+const GEMMA3: Family =
+    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA };
 const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
 /// Decoders with norms that take the mean away, and one factor in feed-forward networks.
 const GPT2: Family =
@@ -125,7 +144,19 @@ const COMMAND_R: Family =
 const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
 const DEEPSEEK2: Family = Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), ..LLAMA };
-const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::Behind, ..GPT2 };
+/// Short convolutions beside attention.
+const LFM2: Family = Family { name: "lfm2", output_norm: "token_embd_norm", ..QWEN };
+const NEMOTRON_H: Family = Family {
+    name: "nemotron_h",
+    turn: Turn::Nothing,
+    activation: Activation::ReluSquared,
+    lone_parts: true,
+    ..LLAMA
+};
+/// Gated delta nets beside attention.
+const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
+const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
+const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::BehindSum, ..GPT2 };
 
 /// All of them, in the order of messages.
 pub(super) const FAMILIES: &[Family] = &[
@@ -141,7 +172,7 @@ pub(super) const FAMILIES: &[Family] = &[
         local_scaled: true,
         ..GEMMA
     },
-    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA },
+    GEMMA3,
     PHI3,
     Family { name: "granite", ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
@@ -198,6 +229,16 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
     Family { name: "exaone4", flow: Flow::Behind, local_of: 4, plain_of: 4, local_scaled: true, ..QWEN },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
+    // With a state of one size in some or all layers.
+    LFM2,
+    Family { name: "lfm2moe", ..LFM2 },
+    Family { name: "granitehybrid", turns_by_key: true, ..LLAMA },
+    Family { name: "falcon-h1", ..QWEN },
+    NEMOTRON_H,
+    Family { name: "nemotron_h_moe", sigmoid_experts: true, normed_experts: false, ..NEMOTRON_H },
+    QWEN_NEXT,
+    QWEN35,
+    Family { name: "qwen35moe", ..QWEN35 },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,
@@ -220,4 +261,15 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "nomic-bert", turn: Turn::Halves, activation: Activation::Silu, ..BERT },
     Family { name: "nomic-bert-moe", turn: Turn::Halves, normed_experts: false, ..BERT },
     Family { name: "jina-bert-v2", distance_bias: Some(8.0), ..BERT },
+    Family { name: "jina-bert-v3", turn: Turn::Halves, ..BERT },
+    Family {
+        name: "modern-bert",
+        flow: Flow::Before,
+        turn: Turn::Halves,
+        local_of: 3,
+        first_is_global: true,
+        local_scaled: true,
+        ..BERT
+    },
+    Family { name: "gemma-embedding", encoder: true, scaled_by_width_at: 0, ..GEMMA3 },
 ];

@@ -11,7 +11,9 @@ use super::{
     file::{File, invalid, unsupported},
     keys::Keys,
     latent::Latent,
+    recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
+    unknown,
 };
 
 /// Most layers of a model.
@@ -41,9 +43,13 @@ pub(super) struct Hyper {
     pub epsilon: f32,
     /// Whether attention and feed-forward network take the same state.
     pub flow: Flow,
+    /// The parts of each layer.
+    pub mixers: Vec<Mixer>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
+    /// Whether there is rotary embedding.
+    pub turns: bool,
     /// Layers that attend to a window have another, perhaps.
     pub local_rope: Rope,
     /// Keys that those layers attend to.
@@ -121,8 +127,9 @@ impl Counts {
         let layers = blocks.checked_sub(guessing).filter(|layers| *layers > 0).ok_or_else(|| {
             invalid(format!("'{}' is {guessing} of {blocks} layers", keys.key("nextn_predict_layers")))
         })?;
-        let heads = keys.count("attention.head_count")?;
-        let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
+        let heads = keys.of_layers("attention.head_count")?;
+        let heads = heads.ok_or_else(|| keys.missing("attention.head_count"))?;
+        let kv_heads = keys.of_layers("attention.head_count_kv")?.unwrap_or(heads);
         if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
             return Err(invalid(format!(
                 "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS} and \
@@ -174,7 +181,9 @@ impl Hyper {
             value_dim,
             epsilon,
             flow: flow(&keys)?,
+            mixers: Mixer::of_layers(&keys, file, layers)?,
             experts: Experts::read(&keys)?,
+            turns: turns(&keys, layers)?,
             local_rope: local_rope(&keys, &rope)?,
             // A mixture of full attention and windows, by the architecture.
             window: if family.local_of > 0 { window.or(family.window) } else { None },
@@ -195,10 +204,31 @@ impl Hyper {
         })
     }
 
+    /// The parts of a layer.
+    pub fn mixer(&self, layer: u64) -> Mixer {
+        self.mixers[layer as usize]
+    }
+
+    /// What a layer keeps beside keys and values.
+    pub fn states_of(&self, layer: u64) -> Vec<State> {
+        self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width))
+    }
+
+    /// Whether some layers keep a state of one size, which cannot be cut back.
+    pub fn is_recurrent(&self) -> bool {
+        self.mixers.iter().any(|mixer| mixer.recurrent.is_some())
+    }
+
     /// The window of a layer, if it has one.
     pub fn window_of(&self, layer: u64) -> Option<u64> {
         let of = self.family.local_of;
-        self.window.filter(|_| of > 0 && layer % of < of - 1)
+        let global = if self.family.first_is_global { 0 } else { of.saturating_sub(1) };
+        self.window.filter(|_| of > 0 && layer % of != global)
+    }
+
+    /// How many keys before its own a token attends to in such a window. Those of encoders lie around the token.
+    pub fn keys_before(&self, window: u64) -> u64 {
+        if self.family.encoder { window / 2 } else { window - 1 }
     }
 
     /// The rotary embedding of a layer, if it has one.
@@ -206,21 +236,25 @@ impl Hyper {
         let plain = self.family.plain_of;
         // Those with windows have layers without rotary embedding only beside them.
         let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
-        let turns = self.family.turn != Turn::Nothing && self.family.biased_at != self.layers;
-        let has = turns && (all || !(layer + 1).is_multiple_of(plain));
+        let has = self.turns && (all || !(layer + 1).is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
 
 fn family(file: &File) -> Result<&'static Family> {
-    let known = || FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ");
     match file.value("general.architecture") {
-        Some(Value::Text(name)) => FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| {
-            let known = known();
-            unsupported(format!("the architecture '{name}' ('general.architecture'); there are: {known}"))
-        }),
+        Some(Value::Text(name)) => {
+            FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unknown::refused(name, file))
+        }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// Whether a model has rotary embedding.
+fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
+    let family = keys.family;
+    let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
+    Ok(by_key && family.turn != Turn::Nothing && family.biased_at != layers)
 }
 
 /// How much distances count, if they do.

@@ -102,9 +102,14 @@ impl Call<'_> {
         }
         let inner = self.columns_of(layer, "ffn_down_shexp")?;
         let width = self.hyper.width;
-        let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
         let up = self.linear(b, x, layer, "ffn_up_shexp", [inner, width])?;
-        let made = self.gated(b, gate, up)?;
+        let made = match self.tensors.find(&self.name(layer, "ffn_gate_shexp", "weight")) {
+            Some(_) => {
+                let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
+                self.gated(b, gate, up)?
+            }
+            None => self.activated(b, up)?,
+        };
         let made = self.linear(b, made, layer, "ffn_down_shexp", [width, inner])?;
         let Some(weights) =
             self.tensors.vector(b, &self.name(layer, "ffn_gate_inp_shexp", "weight"), width)?

@@ -73,7 +73,13 @@ fn logits_are_those_of_llama_cpp() {
 }
 
 /// Architectures of `conformance/models/gguf_families.py`.
-const FAMILIES: [&str; 27] = [
+const FAMILIES: [&str; 33] = [
+    "apertus",
+    "plamo3",
+    "smallthinker",
+    "llama4",
+    "exaone-moe",
+    "afmoe",
     "granitehybrid",
     "granitehybrid-moe",
     "falcon-h1",
@@ -245,6 +251,22 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     assert!(text.contains("not known to have: blk.2.post_ffw_nerm.weight"), "{text}");
     let text = open(b"GGUF\x03\0\0\0".to_vec()).unwrap_err().to_string();
     assert!(text.contains("tensor count"), "{text}");
+}
+
+#[test]
+fn tensors_of_known_architectures_are_not_told_as_missing() {
+    for name in FAMILIES.into_iter().chain(ENCODERS).chain(["llama", "gemma3", "qwen3moe"]) {
+        let mut bytes = bytes(&format!("{name}.gguf"));
+        let file = halite_formats::gguf::Gguf::read(&bytes.clone().into()).unwrap();
+        let Some(halite_formats::gguf::Value::Text(own)) = file.value("general.architecture") else {
+            panic!()
+        };
+        // The first key of a file is this one.
+        let at = bytes.windows(own.len()).position(|part| part == own.as_bytes()).unwrap();
+        bytes[at..at + own.len()].fill(b'z');
+        let error = open(bytes).unwrap_err().to_string();
+        assert!(error.contains("'zz") && error.contains("of known kinds"), "{name}: {error}");
+    }
 }
 
 #[test]

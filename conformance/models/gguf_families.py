@@ -38,6 +38,7 @@ SMALL = WIDTH // HEADS
 SMALL_KEYS = {"attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
 HEAD_NORMS = [["attn_q_norm", DIM], ["attn_k_norm", DIM]]
 SMALL_NORMS = [["attn_q_norm", SMALL], ["attn_k_norm", SMALL]]
+GEGLU = [["ffn_up", 2 * INNER, WIDTH], ["ffn_down", WIDTH, INNER]]
 DENSE = [["ffn_gate", INNER, WIDTH], ["ffn_up", INNER, WIDTH], ["ffn_down", WIDTH, INNER]]
 ROUTED = [["ffn_gate_inp", EXPERTS, WIDTH]] + [
     [f"ffn_{name}_exps", EXPERTS, *([WIDTH, EXPERT_INNER] if name == "down" else [EXPERT_INNER, WIDTH])] for name in ("gate", "up", "down")
@@ -173,6 +174,7 @@ GATED = [[name, *([2 * dims[0], *dims[1:]] if name == "attn_q" else dims)] for n
 STEPS_APART = [["ssm_beta", SSM_HEADS, WIDTH], ["ssm_alpha", SSM_HEADS, WIDTH]]
 DELTA_KEYS = {**SSM_KEYS, "full_attention_interval": 2, "rope.dimension_count": DIM // 2}
 SHARED_GATED = [*ROUTED, *SHARED, ["ffn_gate_inp_shexp", WIDTH]]
+JOINED_GATED = [["ffn_gate_up_exps", EXPERTS, 2 * EXPERT_INNER, WIDTH], *(part for part in SHARED_GATED if part[0] not in ("ffn_gate_exps", "ffn_up_exps"))]
 SHARED_KEYS = {**MIXTURE, "expert_shared_feed_forward_length": EXPERT_INNER}
 GRANITE = {**SSM_KEYS, "attention.head_count_kv": [0, KV_HEADS], "embedding_scale": 3.0, "residual_scale": 0.5, "logit_scale": 2.0, "attention.scale": 0.1}
 BARE_EXPERTS = [part for part in ROUTED + SHARED if part[0] not in ("ffn_gate_exps", "ffn_gate_shexp")]
@@ -197,8 +199,30 @@ CASES |= {
     ),
     "qwen35": ("qwen35", {**DELTA_KEYS, **SECTIONS}, [[*DELTA, *SPLIT_QKV, *STEPS_APART, *DENSE], [*GATED, *DENSE]]),
     "qwen35moe": (
-        "qwen35moe", {**DELTA_KEYS, **SECTIONS, **SHARED_KEYS}, [[*DELTA, *SPLIT_QKV, *STEPS_APART, *SHARED_GATED], [*GATED, *SHARED_GATED]],
+        "qwen35moe", {**DELTA_KEYS, **SECTIONS, **SHARED_KEYS}, [[*DELTA, *SPLIT_QKV, *STEPS_APART, *SHARED_GATED], [*GATED, *JOINED_GATED]],
     ),
+}  # fmt: skip
+# Windows and rotary embedding in three layers of four, xIELU, gates with weights of their own.
+LOCAL = {"attention.sliding_window": 8, **LATE_EXPERTS, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5}
+XIELU = {f"xielu.{name}": values for name, values in (("alpha_p", [0.8, -0.3]), ("alpha_n", [0.5, 0.9]), ("beta", [0.5, 0.4]), ("eps", [-1e-6, -1e-6]))}
+GATE = [["attn_gate", HEADS * DIM, WIDTH]]
+AFMOE = [*PLAIN, *HEAD_NORMS, *GATE, *POST_NORM, *FEED_NORM, ["post_ffw_norm", WIDTH]]
+EXAONE_MOE = [*PLAIN, *HEAD_NORMS, *FEED_NORM]
+CASES |= {
+    "apertus": ("apertus", XIELU, [[*PLAIN, *HEAD_NORMS, *FEED_NORM, *DENSE[1:]]] * 2),
+    "plamo3": (
+        "plamo3", {"attention.sliding_window": 8, "rope.freq_base_swa": 5000.0},
+        [[*attention(DIM, fused=True), *HEAD_NORMS, ["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]] * 8,
+    ),
+    "smallthinker": (
+        "smallthinker", {**MIXTURE, "attention.sliding_window": 4096, "expert_gating_func": 2, "feed_forward_length": EXPERT_INNER}, [[*PLAIN, *FEED_NORM, *ROUTED]] * 5,
+    ),
+    "llama4": (
+        "llama4", {**MIXTURE, "interleave_moe_layer_step": 2},
+        [[*PLAIN, *FEED_NORM, *DENSE], [*PLAIN, *FEED_NORM, *ROUTED, *SHARED]] * 2,
+    ),
+    "exaone-moe": ("exaone-moe", {**LOCAL, "expert_shared_feed_forward_length": EXPERT_INNER}, [[*EXAONE_MOE, *DENSE], *[[*EXAONE_MOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
+    "afmoe": ("afmoe", LOCAL, [[*AFMOE, *DENSE], *[[*AFMOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
 }  # fmt: skip
 # Encoders: the same, with the tensors of the model besides the table of tokens.
 TINY_HEADS = {"attention.head_count_kv": HEADS, "attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
@@ -207,7 +231,6 @@ BERT_NORMS = [[f"{name}_norm{kind}", WIDTH] for name in ("attn_output", "layer_o
 VECTORS = {"pooling_type": 1, "attention.causal": False}
 WINDOW = {"attention.sliding_window": 8}
 EMBEDDING_NORM = [["token_embd_norm", WIDTH]]
-GEGLU = [["ffn_up", 2 * INNER, WIDTH], ["ffn_down", WIDTH, INNER]]
 GEMMA = [*PLAIN, *HEAD_NORMS, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]
 ENCODERS = {
     "gemma-embedding": (
@@ -248,7 +271,7 @@ def write(path, case, vocabulary, as_floats):
         "rope.dimension_count": DIM, "attention.layer_norm_rms_epsilon": 1e-5, "vocab_size": count,
     }  # fmt: skip
     for name, value in {**keys, **own}.items():
-        put(w, name if name.startswith("tokenizer.") else f"{arch}.{name}", value)
+        put(w, name if name.startswith(("tokenizer.", "xielu.")) else f"{arch}.{name}", value)
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:

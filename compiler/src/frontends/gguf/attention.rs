@@ -39,6 +39,14 @@ impl Call<'_> {
         Ok(Some([part(b, 0)?, part(b, dim)?]))
     }
 
+    /// What a gate of attention's results is made of where it has weights of its own.
+    fn gate(&self, b: &mut Builder, x: TensorId, layer: u64, inner: u64) -> Result<Option<TensorId>> {
+        match self.tensors.find(&self.name(layer, "attn_gate", "weight")) {
+            Some(_) => self.linear(b, x, layer, "attn_gate", [inner, self.hyper.width]).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Queries, keys and values, `[rows, heads * dim]`; of the queries those that are there already.
     fn projections(
         &self,
@@ -145,11 +153,17 @@ impl Call<'_> {
         }
         let [q, k, v] = self.projections(b, x, layer, gated)?;
         let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
+        let experts = h.experts.map(|experts| experts.count);
+        let bare = h.family.bare_head_norms_but.is_some_and(|but| experts != Some(but));
+        let bare = bare && h.rope_of(layer).is_some();
         let mut part = |x: TensorId, heads: u64, norm: &str| {
             let late =
                 h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
             let x = self.heads(b, x, layer, [heads, h.key_dim], (!late).then_some(norm))?;
             let x = self.turned(b, x, layer)?;
+            if bare {
+                return self.norm(b, x, None, None);
+            }
             if late { self.row_norm(b, x, layer, norm, h.key_dim) } else { Ok(x) }
         };
         let q = part(q, h.heads, "attn_q_norm")?;
@@ -157,13 +171,15 @@ impl Call<'_> {
     }
 
     /// Queries that count more the further on they are, where the model is so.
-    fn tempered(&self, b: &mut Builder, q: TensorId) -> Result<TensorId> {
-        let Some(Temperature { scale, length }) = self.hyper.temperature else { return Ok(q) };
+    fn tempered(&self, b: &mut Builder, q: TensorId, layer: u64) -> Result<TensorId> {
+        let own = self.hyper.temperature.filter(|own| !own.plain || self.hyper.rope_of(layer).is_none());
+        let Some(Temperature { scale, length, ahead, .. }) = own else { return Ok(q) };
         let one = Size::constant(1);
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         b.map(&[q, places], DType::F32, |p, x| {
             let place = p.cast(Type::Of(DType::F32), x[1]);
+            let place = p.call(Function::Add, &[place, float(ahead as f64)]);
             let times = p.call(Function::Div, &[place, float(length as f64)]);
             let times = p.call(Function::Floor, &[times]);
             let times = p.call(Function::Add, &[times, float(1.0)]);
@@ -197,7 +213,7 @@ impl Call<'_> {
         let h = self.hyper;
         let gated = self.gated_queries(b, x, layer)?;
         let [q, k, v] = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
-        let q = self.tempered(b, q)?;
+        let q = self.tempered(b, q, layer)?;
         let (keys, values) = match (self.place, caches) {
             (Some(place), Some([keys, values])) => {
                 let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
@@ -219,8 +235,12 @@ impl Call<'_> {
                 (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
             }
         };
-        let made = match gated {
-            Some([_, gate]) => b.map(&[made, gate], DType::F32, |p, x| {
+        let gate = match gated {
+            Some([_, gate]) => Some(gate),
+            None => self.gate(b, x, layer, inner)?,
+        };
+        let made = match gate {
+            Some(gate) => b.map(&[made, gate], DType::F32, |p, x| {
                 let gate = p.call(Function::Sigmoid, &[x[1]]);
                 p.call(Function::Mul, &[x[0], gate])
             })?,
@@ -278,7 +298,10 @@ impl Call<'_> {
             Some(_) => b.count_from(0, self.keys.exact())?,
             None => b.reshape_to(self.positions, &[self.len])?,
         };
-        let band = b.band_of(places, keys, left, right)?;
+        let band = match (window, h.family.piece) {
+            (Some(_), Some(piece)) => pieces(b, places, keys, piece)?,
+            _ => b.band_of(places, keys, left, right)?,
+        };
         let Some(most) = h.distance_bias else { return Ok(band) };
         let slopes = slopes(h.heads, most);
         let bytes: Vec<u8> = slopes.iter().flat_map(|slope| slope.to_le_bytes()).collect();
@@ -316,6 +339,20 @@ impl Call<'_> {
         let weights = b.slice(weights, &ranges)?;
         b.attend(weights, values)
     }
+}
+
+/// What is added to scores so that tokens attend to keys of their own piece, up to themselves.
+fn pieces(b: &mut Builder, places: TensorId, keys: TensorId, piece: u64) -> Result<TensorId> {
+    let piece = Operand::Constant(Scalar::Int(piece as i64, DType::I64));
+    b.map(&[places, keys], DType::F32, |p, x| {
+        let within = p.call(Function::Mod, &[x[0], piece]);
+        let first = p.call(Function::Sub, &[x[0], within]);
+        let is_late = p.call(Function::Ge, &[x[1], first]);
+        let is_early = p.call(Function::Le, &[x[1], x[0]]);
+        let inside = p.call(Function::And, &[is_late, is_early]);
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        p.call(Function::Select, &[inside, float(0.0), float(f64::NEG_INFINITY)])
+    })
 }
 
 /// How much the distance of keys counts for each head: powers of two (Press et al., Train Short, Test Long, section 3).

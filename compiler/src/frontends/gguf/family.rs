@@ -17,6 +17,9 @@ pub(super) enum Activation {
     Silu,
     Gelu,
     ReluSquared,
+    Relu,
+    /// A parabola above 0 and a bent exponential below, with numbers of each layer (Huang and Schlag, xIELU).
+    XIelu,
     /// A SiLU with a factor of 1.702 between limits, and one more than the other factor.
     LimitedSilu,
 }
@@ -60,6 +63,10 @@ pub(super) struct Family {
     pub local_of: u64,
     /// Whether it is the first of them that attends to all keys.
     pub first_is_global: bool,
+    /// What windows are pieces of, in the place of those that move with each token: of so many tokens, whatever the metadata say.
+    pub piece: Option<u64>,
+    /// How queries grow in layers without rotary embedding, by a factor and a length.
+    pub plain_temperature: Option<(f64, u64)>,
     /// The window where the metadata say none.
     pub window: Option<u64>,
     /// The base of rotary embedding in layers that attend to a window, where it is another.
@@ -78,8 +85,14 @@ pub(super) struct Family {
     pub biased_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
+    /// Whether experts are chosen by what a layer takes, before attention.
+    pub routed_before: bool,
     /// Whether each expert is weighed for itself, by the logistic function, where the metadata say nothing.
     pub sigmoid_experts: bool,
+    /// Whether experts are given rows times their weights, and not results multiplied.
+    pub weighed_before: bool,
+    /// Whether queries and keys have norms without weights behind rotary embedding, unless there are so many experts.
+    pub bare_head_norms_but: Option<u64>,
     /// Whether norms of queries and keys come behind rotary embedding.
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
@@ -110,6 +123,8 @@ const LLAMA: Family = Family {
     scaled_embedding: false,
     local_of: 0,
     first_is_global: false,
+    piece: None,
+    plain_temperature: None,
     window: None,
     local_base: None,
     local_scaled: false,
@@ -119,7 +134,10 @@ const LLAMA: Family = Family {
     distance_bias: None,
     biased_at: 0,
     normed_experts: true,
+    routed_before: false,
     sigmoid_experts: false,
+    weighed_before: false,
+    bare_head_norms_but: None,
     norms_turned: false,
     yarn_scale: None,
     feed_norm: "ffn_norm",
@@ -156,6 +174,8 @@ const NEMOTRON_H: Family = Family {
 /// Gated delta nets beside attention.
 const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
 const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
+/// Three layers with windows and rotary embedding, then one without either.
+const LOCAL_TURNED: Family = Family { name: "exaone4", local_of: 4, plain_of: 4, local_scaled: true, ..QWEN };
 const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::BehindSum, ..GPT2 };
 
 /// All of them, in the order of messages.
@@ -227,7 +247,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
-    Family { name: "exaone4", flow: Flow::Behind, local_of: 4, plain_of: 4, local_scaled: true, ..QWEN },
+    Family { flow: Flow::Behind, ..LOCAL_TURNED },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
     // With a state of one size in some or all layers.
     LFM2,
@@ -239,6 +259,35 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    Family { name: "apertus", activation: Activation::XIelu, ..QWEN },
+    Family { name: "plamo3", local_of: 8, ..QWEN },
+    Family { name: "exaone-moe", normed_experts: false, ..LOCAL_TURNED },
+    Family {
+        name: "smallthinker",
+        activation: Activation::Relu,
+        local_of: 4,
+        plain_of: 4,
+        first_is_global: true,
+        local_scaled: true,
+        routed_before: true,
+        ..QWEN
+    },
+    // The text part.
+    Family {
+        name: "llama4",
+        local_of: 4,
+        plain_of: 4,
+        local_scaled: true,
+        piece: Some(8192),
+        plain_temperature: Some((0.1, 8192)),
+        normed_experts: false,
+        sigmoid_experts: true,
+        weighed_before: true,
+        bare_head_norms_but: Some(128),
+        ..LLAMA
+    },
+    // With gates of what attention finds.
+    Family { name: "afmoe", scaled_embedding: true, normed_experts: false, ..LOCAL_TURNED },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,

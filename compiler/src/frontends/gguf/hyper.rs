@@ -7,13 +7,14 @@ use halite_formats::gguf::Value;
 use super::{
     Result,
     experts::Experts,
-    family::{FAMILIES, Family, Flow, Turn},
+    family::{Activation, FAMILIES, Family, Flow, Turn},
     file::{File, invalid, unsupported},
     keys::Keys,
     latent::Latent,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
     unknown,
+    xielu::XIelu,
 };
 
 /// Most layers of a model.
@@ -45,6 +46,8 @@ pub(super) struct Hyper {
     pub flow: Flow,
     /// The parts of each layer.
     pub mixers: Vec<Mixer>,
+    /// The numbers of an activation that has some in each layer.
+    pub xielu: Vec<XIelu>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
@@ -82,11 +85,18 @@ pub(super) struct Hyper {
 pub(super) struct Temperature {
     pub scale: f64,
     pub length: u64,
+    /// What is added to places before.
+    pub ahead: u64,
+    /// Whether it is that of layers without rotary embedding alone.
+    pub plain: bool,
 }
 
 impl Temperature {
     /// Reads what the metadata say of it, if they do.
     fn read(keys: &Keys<'_>) -> Result<Option<Temperature>> {
+        if let Some((scale, length)) = keys.family.plain_temperature {
+            return Ok(Some(Temperature { scale, length, ahead: 1, plain: true }));
+        }
         let Some(scale) = keys.factor("attention.temperature_scale")? else { return Ok(None) };
         let own = keys.optional("attention.temperature_length")?.filter(|length| *length > 0);
         let trained = keys.optional("rope.scaling.original_context_length")?.filter(|length| *length > 0);
@@ -94,7 +104,7 @@ impl Temperature {
             Some(length) => length,
             None => keys.count("context_length")?,
         };
-        Ok(Some(Temperature { scale, length }))
+        Ok(Some(Temperature { scale, length, ahead: 0, plain: false }))
     }
 }
 
@@ -164,7 +174,7 @@ impl Hyper {
         let name =
             if family.centred { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
         let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
-        let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
+        let window = window(&keys)?;
         let rope = rope(&keys, key_dim)?;
         let latent = Latent::read(&keys, [heads, kv_heads], [key_dim, value_dim], rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
@@ -182,11 +192,16 @@ impl Hyper {
             epsilon,
             flow: flow(&keys)?,
             mixers: Mixer::of_layers(&keys, file, layers)?,
+            xielu: if family.activation == Activation::XIelu {
+                XIelu::of_layers(file, layers)?
+            } else {
+                Vec::new()
+            },
             experts: Experts::read(&keys)?,
             turns: turns(&keys, layers)?,
             local_rope: local_rope(&keys, &rope)?,
             // A mixture of full attention and windows, by the architecture.
-            window: if family.local_of > 0 { window.or(family.window) } else { None },
+            window,
             latent,
             temperature: Temperature::read(&keys)?,
             scale: scale(&keys, &counts, latent.as_ref(), &rope)?,
@@ -236,7 +251,8 @@ impl Hyper {
         let plain = self.family.plain_of;
         // Those with windows have layers without rotary embedding only beside them.
         let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
-        let has = self.turns && (all || !(layer + 1).is_multiple_of(plain));
+        let place = if self.family.first_is_global { layer } else { layer + 1 };
+        let has = self.turns && (all || !place.is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
@@ -247,6 +263,20 @@ fn family(file: &File) -> Result<&'static Family> {
             FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unknown::refused(name, file))
         }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
+    }
+}
+
+/// Keys that layers with windows attend to, where there are such.
+fn window(keys: &Keys<'_>) -> Result<Option<u64>> {
+    let (family, name) = (keys.family, "attention.sliding_window");
+    let own = keys.optional(name)?;
+    match family.piece {
+        _ if family.local_of == 0 => Ok(None),
+        None => Ok(own.filter(|window| *window > 0).or(family.window)),
+        Some(_) if own == Some(0) => {
+            Err(unsupported(format!("'{}' is 0, in a model of pieces", keys.key(name))))
+        }
+        piece => Ok(piece),
     }
 }
 

@@ -138,9 +138,11 @@ impl Call<'_> {
         layer: u64,
         part: &str,
     ) -> Result<Option<TensorId>> {
-        match self.tensors.find(&self.name(layer, part, "weight")) {
-            Some(_) => self.layer_norm(b, x, layer, part).map(Some),
-            None => Ok(None),
+        // Some converters leave the kind out.
+        let names = [self.name(layer, part, "weight"), format!("blk.{layer}.{part}")];
+        match names.iter().any(|name| self.tensors.dims(name).is_some()) {
+            true => self.layer_norm(b, x, layer, part).map(Some),
+            false => Ok(None),
         }
     }
 
@@ -239,7 +241,7 @@ impl Call<'_> {
             Flow::ParallelWithoutNorm if !own_norm => normed,
             _ => self.layer_norm(b, state, layer, feed_norm)?,
         };
-        let fed = self.feed_forward(b, given, layer)?;
+        let fed = self.feed_forward(b, given, x, layer)?;
         state = b.binary(Function::Add, state, fed)?;
         if self.hyper.flow == Flow::BehindSum {
             state = self.layer_norm(b, state, layer, "layer_output_norm")?;
@@ -258,7 +260,7 @@ impl Call<'_> {
     ) -> Result<(TensorId, Held)> {
         let normed = self.layer_norm(b, x, layer, "attn_norm")?;
         let (made, held) = match self.hyper.mixer(layer).feeds {
-            true => (self.feed_forward(b, normed, layer)?, Held::default()),
+            true => (self.feed_forward(b, normed, x, layer)?, Held::default()),
             false => self.mixed(b, normed, layer, held)?,
         };
         let state = b.binary(Function::Add, x, made)?;

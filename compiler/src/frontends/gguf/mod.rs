@@ -24,6 +24,7 @@ mod rope;
 mod state_space;
 mod steps;
 mod unknown;
+mod xielu;
 
 pub use model::{BATCH, BATCH_SAMPLE, Gguf, VERIFY};
 

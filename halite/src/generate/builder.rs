@@ -187,7 +187,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     let has_batches = session.functions().iter().any(|function| function.name == BATCH);
     let seats = has_batches.then(|| Seats::new(&session, options.batch, room));
     let main = session.function(MAIN)?;
-    let pieces = Pieces {
+    let calls = Calls::Pieces(Pieces {
         recurrent: is_recurrent(&main),
         main,
         choosers: Choosers::of_session(&session, options.choose_on),
@@ -196,16 +196,14 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,
-    };
-    let calls = Calls::Pieces(pieces);
+    });
     let drafting = |(writer, most)| -> Result<Draft> {
         let verify = session.function(VERIFY)?;
         Ok::<_, Error>(Draft { writer, verify, sizes: draft::sizes(most), most })
     };
     let draft = drafted.map(drafting).transpose()?;
-    Ok(Generator {
-        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
-    })
+    let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
+    Ok(Generator { inner: Arc::new(inner) })
 }
 
 /// Whether some state has no dimension of tokens: it is one of all so far, and not a cache of each.

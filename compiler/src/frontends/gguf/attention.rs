@@ -39,12 +39,25 @@ impl Call<'_> {
         Ok(Some([part(b, 0)?, part(b, dim)?]))
     }
 
-    /// What a gate of attention's results is made of where it has weights of its own.
-    fn gate(&self, b: &mut Builder, x: TensorId, layer: u64, inner: u64) -> Result<Option<TensorId>> {
-        match self.tensors.find(&self.name(layer, "attn_gate", "weight")) {
-            Some(_) => self.linear(b, x, layer, "attn_gate", [inner, self.hyper.width]).map(Some),
-            None => Ok(None),
-        }
+    /// What attention found, times its gate, if there is one: that which came with queries, or one with weights of its own.
+    fn by_gate(
+        &self,
+        b: &mut Builder,
+        found: TensorId,
+        x: TensorId,
+        gate: Option<TensorId>,
+        layer: u64,
+    ) -> Result<TensorId> {
+        let inner = b.sizes(found)[1].exact();
+        let gate = match (gate, self.tensors.find(&self.name(layer, "attn_gate", "weight"))) {
+            (Some(gate), _) => gate,
+            (None, Some(_)) => self.linear(b, x, layer, "attn_gate", [inner, self.hyper.width])?,
+            (None, None) => return Ok(found),
+        };
+        b.map(&[found, gate], DType::F32, |p, x| {
+            let gate = p.call(Function::Sigmoid, &[x[1]]);
+            p.call(Function::Mul, &[x[0], gate])
+        })
     }
 
     /// Queries, keys and values, `[rows, heads * dim]`; of the queries those that are there already.
@@ -235,17 +248,7 @@ impl Call<'_> {
                 (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
             }
         };
-        let gate = match gated {
-            Some([_, gate]) => Some(gate),
-            None => self.gate(b, x, layer, inner)?,
-        };
-        let made = match gate {
-            Some(gate) => b.map(&[made, gate], DType::F32, |p, x| {
-                let gate = p.call(Function::Sigmoid, &[x[1]]);
-                p.call(Function::Mul, &[x[0], gate])
-            })?,
-            None => made,
-        };
+        let made = self.by_gate(b, made, x, gated.map(|[_, gate]| gate), layer)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
         let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
             true => made,

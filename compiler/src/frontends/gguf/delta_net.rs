@@ -212,20 +212,31 @@ impl Call<'_> {
             let far = p.call(Function::Mul, &[x[1], left]);
             p.call(Function::Add, &[x[0], far])
         })?;
+        Ok((made, self.behind(b, tokens.keys, decay, written, state)?))
+    }
+
+    /// The state behind a piece, in which tokens wrote by their keys.
+    fn behind(
+        &self,
+        b: &mut Builder,
+        keys: TensorId,
+        decay: TensorId,
+        written: TensorId,
+        state: TensorId,
+    ) -> Result<TensorId> {
         let last = self.last_of(b, decay)?;
-        let keys = b.map(&[tokens.keys, decay, last], DType::F32, |p, x| {
+        let keys = b.map(&[keys, decay, last], DType::F32, |p, x| {
             let left = p.call(Function::Sub, &[x[2], x[1]]);
             let left = p.call(Function::Exp, &[left]);
             p.call(Function::Mul, &[x[0], left])
         })?;
         let keys = b.transpose(keys, &[0, 1, 3, 2])?;
         let new = b.matmul(keys, written)?;
-        let next = b.map(&[new, state, last], DType::F32, |p, x| {
+        b.map(&[new, state, last], DType::F32, |p, x| {
             let left = p.call(Function::Exp, &[x[2]]);
             let past = p.call(Function::Mul, &[x[1], left]);
             p.call(Function::Add, &[x[0], past])
-        })?;
-        Ok((made, next))
+        })
     }
 }
 

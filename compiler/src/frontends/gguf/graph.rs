@@ -15,7 +15,7 @@ use super::{
     hyper::Hyper,
     layer::{Call, Held, Place},
     rope::Rope,
-    steps::Steps,
+    steps::{NOBODY, Steps},
 };
 use crate::{
     SourceLocation,
@@ -57,9 +57,6 @@ impl Rows {
         if let Rows::Of(rows) = self { Some(rows) } else { None }
     }
 }
-
-/// The place of a token that is in no sequence: nothing of it goes into a cache, and its logits mean nothing.
-pub(super) const NOBODY: i64 = -1;
 
 /// What a call gives.
 pub(super) struct Results {

@@ -171,10 +171,6 @@ impl Hyper {
             Some([rows, _]) => *rows,
             _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
         };
-        let name =
-            if family.centred { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
-        let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
-        let window = window(&keys)?;
         let rope = rope(&keys, key_dim)?;
         let latent = Latent::read(&keys, [heads, kv_heads], [key_dim, value_dim], rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
@@ -189,19 +185,14 @@ impl Hyper {
             kv_heads,
             key_dim,
             value_dim,
-            epsilon,
+            epsilon: epsilon(&keys)?,
             flow: flow(&keys)?,
             mixers: Mixer::of_layers(&keys, file, layers)?,
-            xielu: if family.activation == Activation::XIelu {
-                XIelu::of_layers(file, layers)?
-            } else {
-                Vec::new()
-            },
+            xielu: xielu(&keys, layers)?,
             experts: Experts::read(&keys)?,
             turns: turns(&keys, layers)?,
             local_rope: local_rope(&keys, &rope)?,
-            // A mixture of full attention and windows, by the architecture.
-            window,
+            window: window(&keys)?,
             latent,
             temperature: Temperature::read(&keys)?,
             scale: scale(&keys, &counts, latent.as_ref(), &rope)?,
@@ -263,6 +254,23 @@ fn family(file: &File) -> Result<&'static Family> {
             FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unknown::refused(name, file))
         }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
+    }
+}
+
+/// What norms add to squares.
+fn epsilon(keys: &Keys<'_>) -> Result<f32> {
+    let name = match keys.family.centred {
+        true => "attention.layer_norm_epsilon",
+        false => "attention.layer_norm_rms_epsilon",
+    };
+    Ok(keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32)
+}
+
+/// The numbers of the activation, where it has some.
+fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
+    match keys.family.activation {
+        Activation::XIelu => XIelu::of_layers(keys.file, layers),
+        _ => Ok(Vec::new()),
     }
 }
 

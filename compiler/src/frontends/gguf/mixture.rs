@@ -39,19 +39,7 @@ impl Call<'_> {
         };
         let inner = self.columns_of(layer, "ffn_down_exps")?;
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
-            let name = self.name(layer, part, "weight");
-            let matrices = self.tensors.expert_matrices(b, &name, [experts.count, rows, length])?;
-            let made = b.expert_product(x, chosen, &matrices)?;
-            let bias = self.name(layer, part, "bias");
-            match self.tensors.float_rows(b, &bias, [experts.count, rows])? {
-                None => Ok(made),
-                Some(bias) => {
-                    let (ids, count) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
-                    let ids = b.reshape_to(ids, &[count])?;
-                    let bias = b.gather(bias, ids, 0)?;
-                    b.binary(Function::Add, made, bias)
-                }
-            }
+            self.expert_part(b, [x, chosen], layer, part, [experts.count, rows, length])
         };
         let has = |part: &str| self.tensors.find(&self.name(layer, part, "weight")).is_some();
         let made = if has("ffn_gate_up_exps") {
@@ -76,6 +64,26 @@ impl Call<'_> {
             Some(shared) => b.binary(Function::Add, made, shared),
             None => Ok(made),
         }
+    }
+
+    /// A product of rows with weights of the experts that are chosen for them, and a bias if there is one.
+    fn expert_part(
+        &self,
+        b: &mut Builder,
+        [x, chosen]: [TensorId; 2],
+        layer: u64,
+        part: &str,
+        [count, rows, length]: [u64; 3],
+    ) -> Result<TensorId> {
+        let name = self.name(layer, part, "weight");
+        let matrices = self.tensors.expert_matrices(b, &name, [count, rows, length])?;
+        let made = b.expert_product(x, chosen, &matrices)?;
+        let bias = self.name(layer, part, "bias");
+        let Some(bias) = self.tensors.float_rows(b, &bias, [count, rows])? else { return Ok(made) };
+        let (ids, all) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
+        let ids = b.reshape_to(ids, &[all])?;
+        let bias = b.gather(bias, ids, 0)?;
+        b.binary(Function::Add, made, bias)
     }
 
     /// The experts of each row, `[rows, used]`, and their weights.

@@ -22,6 +22,7 @@ mod model;
 mod recurrent;
 mod rope;
 mod state_space;
+mod states;
 mod steps;
 mod unknown;
 mod xielu;

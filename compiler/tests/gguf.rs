@@ -10,7 +10,7 @@ use halite_ops::Values;
 use serde_json::Value as Json;
 
 /// Tokens that caches have room for.
-const CONTEXT: u64 = 64;
+const CONTEXT: u64 = 128;
 
 fn bytes(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf").join(name)).unwrap()
@@ -73,7 +73,23 @@ fn logits_are_those_of_llama_cpp() {
 }
 
 /// Architectures of `conformance/models/gguf_families.py`.
-const FAMILIES: [&str; 17] = [
+const FAMILIES: [&str; 33] = [
+    "apertus",
+    "plamo3",
+    "smallthinker",
+    "llama4",
+    "exaone-moe",
+    "afmoe",
+    "granitehybrid",
+    "granitehybrid-moe",
+    "falcon-h1",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "qwen3next",
+    "qwen35",
+    "qwen35moe",
+    "lfm2",
+    "lfm2moe",
     "qwen2vl",
     "qwen3vl",
     "qwen3vlmoe",
@@ -113,6 +129,80 @@ fn families_have_the_logits_of_llama_cpp() {
     }
 }
 
+/// Models whose layers keep a state, one of each kind.
+const RECURRENT: [&str; 4] = ["lfm2", "falcon-h1", "nemotron_h", "qwen3next"];
+
+#[test]
+fn states_are_the_same_whatever_the_pieces_of_a_text() {
+    let text: Vec<i64> = (0..110).map(|place| (place * 37 + 5) % 250 + 3).collect();
+    for name in RECURRENT {
+        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let (whole, kept) = call(&model, &text, 0, &[]);
+        let (mut logits, mut caches, mut first) = (Vec::new(), Vec::new(), 0);
+        for count in [33, 70, 1, 6] {
+            (logits, caches) = call(&model, &text[first..first + count], first as i64, &caches);
+            first += count;
+        }
+        near(name, &logits, &whole);
+        for (found, wanted) in caches.iter().zip(&kept) {
+            assert!(apart(&found.floats(), &wanted.floats()) < 2e-2, "{name}: another state");
+        }
+        // A text that begins does not see what another one left.
+        let (again, _) = call(&model, &text[..20], 0, &caches);
+        let (alone, _) = call(&model, &text[..20], 0, &[]);
+        assert!(apart(&again, &alone) < 1e-6, "{name}");
+    }
+}
+
+#[test]
+fn tokens_that_fill_a_call_up_leave_no_state() {
+    let text: Vec<i64> = (0..20).map(|place| (place * 37 + 5) % 250 + 3).collect();
+    for name in RECURRENT {
+        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let (_, before) = call(&model, &text[..9], 0, &[]);
+        let (wanted, kept) = call(&model, &text[9..14], 9, &before);
+        let graph = graph(&model, 8).unwrap();
+        let mut inputs = vec![
+            Values::Int([&text[9..14], &[0, 0, 0]].concat()),
+            Values::Int(vec![9, 10, 11, 12, 13, -1, -1, -1]),
+            Values::Int(vec![4]),
+        ];
+        inputs.extend(before.iter().cloned());
+        let mut results = graph.evaluate(&inputs).unwrap();
+        assert!(apart(&results.remove(0).floats(), &wanted) < 1e-4, "{name}");
+        for (port, (found, wanted)) in graph.outputs[1..].iter().zip(results.iter().zip(&kept)) {
+            // What lies behind the tokens in caches counts for nothing.
+            let is_state = !port.name.ends_with("key") && !port.name.ends_with("value");
+            assert!(!is_state || apart(&found.floats(), &wanted.floats()) < 1e-4, "{name}: {}", port.name);
+        }
+    }
+    let mut model = open(bytes("lfm2.gguf")).unwrap();
+    let error = model.verify_drafts().unwrap_err().to_string();
+    assert!(error.contains("states that cannot be cut back ('lfm2')"), "{error}");
+}
+
+/// Encoders of `conformance/models/gguf_families.py`.
+const ENCODERS: [&str; 3] = ["gemma-embedding", "jina-bert-v3", "modern-bert"];
+
+#[test]
+fn vectors_of_encoders_are_those_of_llama_cpp() {
+    for name in ENCODERS {
+        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+        let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
+        let tokens = json["tokens"].as_array().unwrap().iter().map(|token| token.as_i64().unwrap());
+        let tokens: Vec<i64> = tokens.collect();
+        let wanted: Vec<f64> =
+            json["vector"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+        let dims = BTreeMap::from([("tokens".to_owned(), tokens.len() as u64)]);
+        let all = [Bindings { dims, ..Bindings::default() }];
+        let (mut function, _) = model.function("embed", &all, Precision::Model, &Control::default()).unwrap();
+        let found = function.versions.remove(0).evaluate(&[Values::Int(tokens)]).unwrap();
+        let (found, largest) = (found[0].floats(), wanted.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
+        println!("{name}: {} of {largest}", apart(&found, &wanted));
+        assert!(found.len() == wanted.len() && apart(&found, &wanted) < 2e-3, "{name}");
+    }
+}
+
 #[test]
 fn vectors_of_texts_are_those_of_llama_cpp() {
     let model = open(bytes("bert.gguf")).unwrap();
@@ -148,12 +238,35 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     assert!(text.contains("'llama.block_count' is missing"), "{text}");
     let text = refused("gemma3.gguf", &[("gemma3", "gamma3")]);
     assert!(text.contains("'gamma3'") && text.contains("there are: llama, qwen2"), "{text}");
+    assert!(text.contains("of known kinds"), "{text}");
+    let strange = |name: &str| refused("llama.gguf", &[("llama", "rwkv7"), ("blk.1.attn_norm.weight", name)]);
+    let text = strange("blk.1.time_mix_.weight");
+    assert!(text.contains("'rwkv7'") && text.contains("there are: llama, qwen2"), "{text}");
+    assert!(text.contains("what is missing: time mixing (RWKV) (blk.*.time_mix_.weight)"), "{text}");
+    let text = strange("blk.1.mysteries.weight");
+    assert!(text.contains("no known architecture has its tensors blk.*.mysteries.weight;"), "{text}");
     let text = refused("llama.gguf", &[("blk.1.ffn_down.weight", "blk.1.ffn_dowm.weight")]);
     assert!(text.contains("'blk.1.ffn_down.weight' is missing"), "{text}");
     let text = refused("gemma3.gguf", &[("blk.2.post_ffw_norm.weight", "blk.2.post_ffw_nerm.weight")]);
     assert!(text.contains("not known to have: blk.2.post_ffw_nerm.weight"), "{text}");
     let text = open(b"GGUF\x03\0\0\0".to_vec()).unwrap_err().to_string();
     assert!(text.contains("tensor count"), "{text}");
+}
+
+#[test]
+fn tensors_of_known_architectures_are_not_told_as_missing() {
+    for name in FAMILIES.into_iter().chain(ENCODERS).chain(["llama", "gemma3", "qwen3moe"]) {
+        let mut bytes = bytes(&format!("{name}.gguf"));
+        let file = halite_formats::gguf::Gguf::read(&bytes.clone().into()).unwrap();
+        let Some(halite_formats::gguf::Value::Text(own)) = file.value("general.architecture") else {
+            panic!()
+        };
+        // The first key of a file is this one.
+        let at = bytes.windows(own.len()).position(|part| part == own.as_bytes()).unwrap();
+        bytes[at..at + own.len()].fill(b'z');
+        let error = open(bytes).unwrap_err().to_string();
+        assert!(error.contains("'zz") && error.contains("of known kinds"), "{name}: {error}");
+    }
 }
 
 #[test]
@@ -198,7 +311,9 @@ fn behind_each_other(all: &[Vec<Values>]) -> Vec<Values> {
 fn a_step_of_several_sequences_is_that_of_each() {
     // The third is nobody: its cache stays as it is, and does not count.
     let (lengths, nobody) = ([7usize, 33, 20, 1], 2);
-    for name in ["llama", "gemma3", "qwen3moe"] {
+    for name in
+        ["llama", "gemma3", "qwen3moe", "lfm2", "granitehybrid", "falcon-h1", "nemotron_h", "qwen3next"]
+    {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         model.decode_batches(true).unwrap();
         let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();

@@ -38,6 +38,7 @@ SMALL = WIDTH // HEADS
 SMALL_KEYS = {"attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
 HEAD_NORMS = [["attn_q_norm", DIM], ["attn_k_norm", DIM]]
 SMALL_NORMS = [["attn_q_norm", SMALL], ["attn_k_norm", SMALL]]
+GEGLU = [["ffn_up", 2 * INNER, WIDTH], ["ffn_down", WIDTH, INNER]]
 DENSE = [["ffn_gate", INNER, WIDTH], ["ffn_up", INNER, WIDTH], ["ffn_down", WIDTH, INNER]]
 ROUTED = [["ffn_gate_inp", EXPERTS, WIDTH]] + [
     [f"ffn_{name}_exps", EXPERTS, *([WIDTH, EXPERT_INNER] if name == "down" else [EXPERT_INNER, WIDTH])] for name in ("gate", "up", "down")
@@ -141,6 +142,112 @@ CASES = {
     ),
 }  # fmt: skip
 
+# Models with a state of one size in some layers: those have no heads of keys.
+TAPS = 3
+CONV = [NORM, ["shortconv.in_proj", 3 * WIDTH, WIDTH], ["shortconv.conv", WIDTH, TAPS], ["shortconv.out_proj", WIDTH, WIDTH]]
+LFM2_KEYS = {"shortconv.l_cache": TAPS, **SMALL_KEYS, "attention.head_count_kv": [0, KV_HEADS, 0]}
+SMALL_ATTENTION = [*attention(SMALL), *SMALL_NORMS]
+LFM2_MODEL = [["token_embd_norm", WIDTH]]
+CASES |= {
+    "lfm2": ("lfm2", LFM2_KEYS, [[*CONV, *FEED_NORM, *DENSE], [*SMALL_ATTENTION, *FEED_NORM, *DENSE], [*CONV, *FEED_NORM, *DENSE]], LFM2_MODEL),
+    "lfm2moe": (
+        "lfm2moe", {**LFM2_KEYS, **LATE_EXPERTS, "expert_gating_func": 2},
+        [[*CONV, *FEED_NORM, *DENSE], [*SMALL_ATTENTION, *FEED_NORM, *ROUTED, *CHOICE], [*CONV, *FEED_NORM, *ROUTED, *CHOICE]], LFM2_MODEL,
+    ),
+}  # fmt: skip
+# State-space layers: elements of all heads, heads, groups of heads, places of a state, taps of the convolution. The last two are read as
+# heads of keys and elements of a key by delta nets.
+SSM_INNER, SSM_HEADS, SSM_GROUPS, SSM_STATE, SSM_TAPS = 64, 4, 2, 16, 4
+SSM_CONV = SSM_INNER + 2 * SSM_GROUPS * SSM_STATE
+SSM_KEYS = {
+    "ssm.conv_kernel": SSM_TAPS, "ssm.inner_size": SSM_INNER, "ssm.state_size": SSM_STATE, "ssm.time_step_rank": SSM_HEADS,
+    "ssm.group_count": SSM_GROUPS,
+}  # fmt: skip
+SSM_TAIL = [["ssm_conv1d", SSM_CONV, SSM_TAPS], ["ssm_dt.bias", SSM_HEADS], ["ssm_out", WIDTH, SSM_INNER]]
+SSM = [
+    *SSM_TAIL, ["ssm_in", SSM_INNER + SSM_CONV + SSM_HEADS, WIDTH], ["ssm_conv1d.bias", SSM_CONV], ["ssm_a", SSM_HEADS, 1], ["ssm_d", SSM_HEADS, 1],
+    ["ssm_norm", SSM_GROUPS, SSM_INNER // SSM_GROUPS],
+]  # fmt: skip
+DELTA = [NORM, *SSM_TAIL, ["ssm_a", SSM_HEADS], ["ssm_norm", SSM_STATE], *POST_NORM]
+SPLIT_QKV = [["attn_qkv", SSM_CONV, WIDTH], ["attn_gate", SSM_INNER, WIDTH]]
+GATED = [[name, *([2 * dims[0], *dims[1:]] if name == "attn_q" else dims)] for name, *dims in [*PLAIN, *HEAD_NORMS, *POST_NORM]]
+STEPS_APART = [["ssm_beta", SSM_HEADS, WIDTH], ["ssm_alpha", SSM_HEADS, WIDTH]]
+DELTA_KEYS = {**SSM_KEYS, "full_attention_interval": 2, "rope.dimension_count": DIM // 2}
+SHARED_GATED = [*ROUTED, *SHARED, ["ffn_gate_inp_shexp", WIDTH]]
+JOINED_GATED = [["ffn_gate_up_exps", EXPERTS, 2 * EXPERT_INNER, WIDTH], *(part for part in SHARED_GATED if part[0] not in ("ffn_gate_exps", "ffn_up_exps"))]
+SHARED_KEYS = {**MIXTURE, "expert_shared_feed_forward_length": EXPERT_INNER}
+GRANITE = {**SSM_KEYS, "attention.head_count_kv": [0, KV_HEADS], "embedding_scale": 3.0, "residual_scale": 0.5, "logit_scale": 2.0, "attention.scale": 0.1}
+BARE_EXPERTS = [part for part in ROUTED + SHARED if part[0] not in ("ffn_gate_exps", "ffn_gate_shexp")]
+CASES |= {
+    "granitehybrid": ("granitehybrid", {**GRANITE, "rope.scaling.finetuned": False}, [[NORM, *SSM, *FEED_NORM, *DENSE], [*PLAIN, *FEED_NORM, *DENSE]]),
+    "granitehybrid-moe": (
+        "granitehybrid", {**GRANITE, **SHARED_KEYS, "feed_forward_length": EXPERT_INNER}, [[NORM, *SSM, *FEED_NORM, *ROUTED, *SHARED], [*PLAIN, *FEED_NORM, *ROUTED, *SHARED]],
+    ),
+    "falcon-h1": ("falcon-h1", SSM_KEYS, [[*PLAIN, *SSM, ["ffn_norm!", WIDTH], *DENSE]] * 2),
+    "nemotron_h": (
+        "nemotron_h", {**SSM_KEYS, "attention.layer_norm_epsilon": 1e-5, "attention.head_count_kv": [0, KV_HEADS, 0, 0], "feed_forward_length": [0, 0, INNER, 0]},
+        [[NORM, *SSM], PLAIN, [NORM, *DENSE[1:]], [NORM, *SSM]],
+    ),
+    "nemotron_h_moe": (
+        "nemotron_h_moe",
+        {**SSM_KEYS, **SHARED_KEYS, "attention.layer_norm_epsilon": 1e-5, "expert_weights_norm": True, "expert_weights_scale": 2.5, "attention.head_count_kv": [0, KV_HEADS, 0], "feed_forward_length": [0, 0, INNER]},
+        [[NORM, *SSM], PLAIN, [NORM, *BARE_EXPERTS, *CHOICE]],
+    ),
+    "qwen3next": (
+        "qwen3next", {**DELTA_KEYS, **SHARED_KEYS},
+        [[*DELTA, *SPLIT_QKV, ["ssm_ba", 2 * SSM_HEADS, WIDTH], *SHARED_GATED], [*GATED, *SHARED_GATED], [*DELTA, ["ssm_in", SSM_CONV + SSM_INNER, WIDTH], ["ssm_ba", 2 * SSM_HEADS, WIDTH], *SHARED_GATED]],
+    ),
+    "qwen35": ("qwen35", {**DELTA_KEYS, **SECTIONS}, [[*DELTA, *SPLIT_QKV, *STEPS_APART, *DENSE], [*GATED, *DENSE]]),
+    "qwen35moe": (
+        "qwen35moe", {**DELTA_KEYS, **SECTIONS, **SHARED_KEYS}, [[*DELTA, *SPLIT_QKV, *STEPS_APART, *SHARED_GATED], [*GATED, *JOINED_GATED]],
+    ),
+}  # fmt: skip
+# Windows and rotary embedding in three layers of four, xIELU, gates with weights of their own.
+LOCAL = {"attention.sliding_window": 8, **LATE_EXPERTS, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5}
+XIELU = {f"xielu.{name}": values for name, values in (("alpha_p", [0.8, -0.3]), ("alpha_n", [0.5, 0.9]), ("beta", [0.5, 0.4]), ("eps", [-1e-6, -1e-6]))}
+GATE = [["attn_gate", HEADS * DIM, WIDTH]]
+AFMOE = [*PLAIN, *HEAD_NORMS, *GATE, *POST_NORM, *FEED_NORM, ["post_ffw_norm", WIDTH]]
+EXAONE_MOE = [*PLAIN, *HEAD_NORMS, *FEED_NORM]
+CASES |= {
+    "apertus": ("apertus", XIELU, [[*PLAIN, *HEAD_NORMS, *FEED_NORM, *DENSE[1:]]] * 2),
+    "plamo3": (
+        "plamo3", {"attention.sliding_window": 8, "rope.freq_base_swa": 5000.0},
+        [[*attention(DIM, fused=True), *HEAD_NORMS, ["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]] * 8,
+    ),
+    "smallthinker": (
+        "smallthinker", {**MIXTURE, "attention.sliding_window": 4096, "expert_gating_func": 2, "feed_forward_length": EXPERT_INNER}, [[*PLAIN, *FEED_NORM, *ROUTED]] * 5,
+    ),
+    "llama4": (
+        "llama4", {**MIXTURE, "interleave_moe_layer_step": 2},
+        [[*PLAIN, *FEED_NORM, *DENSE], [*PLAIN, *FEED_NORM, *ROUTED, *SHARED]] * 2,
+    ),
+    "exaone-moe": ("exaone-moe", {**LOCAL, "expert_shared_feed_forward_length": EXPERT_INNER}, [[*EXAONE_MOE, *DENSE], *[[*EXAONE_MOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
+    "afmoe": ("afmoe", LOCAL, [[*AFMOE, *DENSE], *[[*AFMOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
+}  # fmt: skip
+# Encoders: the same, with the tensors of the model besides the table of tokens.
+TINY_HEADS = {"attention.head_count_kv": HEADS, "attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
+FUSED = [["attn_qkv", 3 * WIDTH, WIDTH], ["attn_output", WIDTH, WIDTH]]
+BERT_NORMS = [[f"{name}_norm{kind}", WIDTH] for name in ("attn_output", "layer_output") for kind in ("", ".bias")]
+VECTORS = {"pooling_type": 1, "attention.causal": False}
+WINDOW = {"attention.sliding_window": 8}
+EMBEDDING_NORM = [["token_embd_norm", WIDTH]]
+GEMMA = [*PLAIN, *HEAD_NORMS, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]
+ENCODERS = {
+    "gemma-embedding": (
+        "gemma-embedding", {**VECTORS, **WINDOW, "rope.freq_base": 1e6, "dense_2_feat_in": WIDTH, "dense_2_feat_out": INNER, "dense_3_feat_in": INNER, "dense_3_feat_out": WIDTH},
+        [GEMMA] * 6, [["output_norm", WIDTH], ["dense_2", INNER, WIDTH], ["dense_3", WIDTH, INNER]],
+    ),
+    "jina-bert-v3": (
+        "jina-bert-v3", {**VECTORS, **TINY_HEADS, "tokenizer.ggml.token_type_count": 1, "attention.layer_norm_epsilon": 1e-5, "rope.freq_base": 20000.0},
+        [[*FUSED, ["attn_qkv.bias", 3 * WIDTH], ["attn_output.bias", WIDTH], *BERT_NORMS, ["ffn_up", INNER, WIDTH], ["ffn_up.bias", INNER], ["ffn_down", WIDTH, INNER], ["ffn_down.bias", WIDTH]]] * 2,
+        [*EMBEDDING_NORM, ["token_embd_norm.bias", WIDTH], ["token_types", WIDTH]],
+    ),
+    "modern-bert": (
+        "modern-bert", {**VECTORS, **WINDOW, **TINY_HEADS, "attention.layer_norm_epsilon": 1e-5, "rope.freq_base": 160000.0, "rope.freq_base_swa": 10000.0},
+        [[*FUSED, *FEED_NORM, *GEGLU], *[[NORM, *FUSED, *FEED_NORM, *GEGLU]] * 3], [*EMBEDDING_NORM, ["output_norm", WIDTH]],
+    ),
+}  # fmt: skip
+
 
 def put(w, name, value):
     """A key of metadata."""
@@ -153,7 +260,7 @@ def put(w, name, value):
 
 def write(path, case, vocabulary, as_floats):
     """A file, with matrices in Q8_0; or with the same numbers as f32."""
-    arch, own, layers = CASES[case]
+    arch, own, layers, *model = {**CASES, **ENCODERS}[case]
     random = np.random.default_rng(5)
     w = GGUFWriter(path, arch)
     w.add_name(f"tiny {case}")
@@ -164,15 +271,21 @@ def write(path, case, vocabulary, as_floats):
         "rope.dimension_count": DIM, "attention.layer_norm_rms_epsilon": 1e-5, "vocab_size": count,
     }  # fmt: skip
     for name, value in {**keys, **own}.items():
-        put(w, f"{arch}.{name}", value)
+        put(w, name if name.startswith(("tokenizer.", "xielu.")) else f"{arch}.{name}", value)
 
     def tensor(name, dims, size=1.0):
+        if "ssm_a" in name and "alpha" not in name:
+            w.add_tensor(name, (-0.2 - np.abs(random.standard_normal(dims))).astype(np.float32))
+            return
+        if "ssm_d." not in name and "ssm_d" in name or "ssm_norm" in name:
+            w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))
+            return
         if len(dims) == 1:
             # Biases are around 0, scales of norms around 1.
             w.add_tensor(name, ((0 if name.endswith(".bias") else 1) + 0.2 * random.standard_normal(dims)).astype(np.float32))
             return
         made = (size * random.standard_normal(dims) / np.sqrt(dims[-1])).astype(np.float32)
-        if "ffn_gate_inp" in name:
+        if "ffn_gate_inp" in name or "conv" in name and dims[-1] < 8:
             w.add_tensor(name, made)
             return
         packed = quantize(made, Type.Q8_0)
@@ -182,15 +295,30 @@ def write(path, case, vocabulary, as_floats):
             w.add_tensor(name, packed, raw_dtype=Type.Q8_0)
 
     tensor("token_embd.weight", [count, WIDTH], 4.0)
-    tensor("output_norm.weight", [WIDTH])
-    tensor("output.weight", [count, WIDTH], 4.0)
+    # Some names have no kind.
+    whole = lambda name: name.rstrip("!") + ("" if name.endswith((".bias", "!")) or name in ("ssm_a", "ssm_d") else ".weight")
+    for name, *dims in model[0] if model else [["output_norm", WIDTH], ["output", count, WIDTH]]:
+        tensor(whole(name), dims, 4.0 if name == "output" else 1.0)
     for layer, parts in enumerate(layers):
         for name, *dims in parts:
-            tensor(f"blk.{layer}.{name}" + ("" if name.endswith(".bias") else ".weight"), dims)
+            tensor(f"blk.{layer}.{whole(name)}", dims)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
+
+
+def rounded(numbers):
+    return [round(float(x), 5) for x in numbers]
+
+
+def vector_of(llama_of, case, vocabulary):
+    """The vector of a text."""
+    tokens = [int(token) for token in np.random.default_rng(7).integers(3, 250, PROMPT)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "floats.gguf")
+        write(path, case, vocabulary, True)
+        return {"tokens": tokens, "vector": rounded(llama_of(path).vector(tokens))}
 
 
 def reference(llama_of, case, vocabulary):
@@ -203,16 +331,15 @@ def reference(llama_of, case, vocabulary):
         first = llama.logits(tokens[:PROMPT])
         for token in tokens[PROMPT:]:
             last = llama.logits([token])
-    rounded = lambda logits: [round(float(x), 5) for x in logits]
     return {"prompt": tokens[:PROMPT], "logits": rounded(first), "further": tokens[PROMPT:], "last": rounded(last)}
 
 
-def write_all(out, llama_of, vocabulary, names=CASES):
+def write_all(out, llama_of, vocabulary, names=(*CASES, *ENCODERS)):
     """Files and references of all cases."""
     for case in names:
         write(os.path.join(out, case + ".gguf"), case, vocabulary, False)
-        made = reference(llama_of, case, vocabulary)
-        print(case, os.path.getsize(os.path.join(out, case + ".gguf")), "bytes; largest logit", max(map(abs, made["logits"])))
+        made = (vector_of if case in ENCODERS else reference)(llama_of, case, vocabulary)
+        print(case, os.path.getsize(os.path.join(out, case + ".gguf")), "bytes; largest", max(map(abs, made.get("logits", made.get("vector")))))
         with open(os.path.join(out, case + ".json"), "w") as file:
             json.dump(made, file)
             file.write("\n")

@@ -72,7 +72,13 @@ fn write(generator: &Generator, texts: &mut [&mut Text], steps: usize) {
 fn steps_of_several_sequences_are_those_of_each() {
     let Some(device) = device() else { return };
     let lengths = [3, 40, 17, 8];
-    let places = [("llama", ChooseOn::Host), ("gemma3", ChooseOn::Device), ("qwen3moe", ChooseOn::Device)];
+    let places = [
+        ("llama", ChooseOn::Host),
+        ("gemma3", ChooseOn::Device),
+        ("qwen3moe", ChooseOn::Device),
+        ("lfm2", ChooseOn::Host),
+        ("qwen35", ChooseOn::Device),
+    ];
     for (name, place) in places {
         let single = generator(&device, name, GeneratorOptions::new());
         let several = generator(&device, name, GeneratorOptions::new().batch(4).choose_on(place));

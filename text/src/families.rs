@@ -40,6 +40,18 @@ const FAMILIES: &[Family] = &[
     family(&["qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez", "kormo", "f2llmv2"], || {
         modern(1)
     }),
+    // Marks belong to letters.
+    family(&["qwen35"], || {
+        let letters = r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+";
+        vec![format!(r"{ANY_SUFFIXES}|{letters}|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{LINES}")]
+    }),
+    // Words with spaces between them may be one token.
+    family(&["exaone-moe"], || {
+        let letters = r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+";
+        vec![format!(
+            r"{ANY_SUFFIXES}|{letters}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"
+        )]
+    }),
     family(
         &[
             "gpt-2",
@@ -52,6 +64,7 @@ const FAMILIES: &[Family] = &[
             "granite-docling",
             "roberta-bpe",
             "exaone4",
+            "modern-bert",
         ],
         || vec![gpt2()],
     ),
@@ -152,6 +165,9 @@ mod tests {
     fn lists_of_patterns_split_one_after_the_other() {
         assert_eq!(split("smollm", "ab 12 c"), ["ab", " ", "1", "2", " c"]);
         assert_eq!(split("gpt-4o", "HelloWorld's 1234"), ["Hello", "World's", " ", "123", "4"]);
+        assert_eq!(split("qwen35", "e\u{301}t 12!\n"), ["e\u{301}t", " ", "1", "2", "!\n"]);
+        assert_eq!(split("qwen2", "e\u{301}t"), ["e", "\u{301}t"]);
+        assert_eq!(split("exaone-moe", "in the x1 y\n\n"), ["in the x", "1", " y", "\n\n"]);
         assert_eq!(split("tekken", "HTTPServer"), ["HTTPServer"]);
     }
 }

@@ -96,8 +96,12 @@ impl Sequence {
         told: &mut dyn FnMut(&Piece) -> ControlFlow<()>,
     ) -> Result<Stop> {
         let mut calls = self.calls_ahead(chooser, options)?;
+        self.begin_again(options)?;
         let done = self.write_ahead(&mut calls, sampler, most, options, told);
         calls.drop_all(sampler);
+        if done.is_err() {
+            self.spoil();
+        }
         done
     }
 
@@ -197,7 +201,9 @@ impl Sequence {
             calls.launch(self, sampler, &token)?;
         }
         let has_room = self.tokens.len() + calls.under_way.len() < self.generator.context();
-        match more && has_room && calls.under_way.len() == 1 && calls.waited < SLOW {
+        // What takes a token that nobody has seen could not be taken back from a state.
+        let is_free = calls.under_way.len() == 1 && !self.generator.inner.is_recurrent();
+        match more && has_room && is_free && calls.waited < SLOW {
             true => calls.launch_ahead(self, sampler),
             false => Ok(()),
         }
@@ -212,6 +218,7 @@ impl Sequence {
     ) -> Result<u32> {
         let Some(last) = self.tokens.last().copied() else { return Err(no_tokens()) };
         self.truncate(self.tokens.len() - 1);
+        self.begin_again(options)?;
         let token = Tensor::from_slice(&[last as i32], [1])?;
         let launched = calls.launch(self, sampler, &token);
         let next = launched.and_then(|()| calls.wait(sampler, self.generator.vocabulary_len()));

@@ -179,6 +179,7 @@ impl Generator {
         let Some(seats) = self.seats().filter(|_| all.len() > 1) else { return alone(all, options) };
         let limits = self.session().begin(options);
         for added in &mut all {
+            added.sequence.begin_again(options)?;
             added.sequence.sit(seats, &limits)?;
         }
         all.sort_by_key(|added| added.sequence.seat.as_ref().map(Seat::place));
@@ -206,7 +207,11 @@ impl Generator {
                 }
                 Some(window) => {
                     let mut ready = seats.ready(bench, &window, false)?;
-                    together(&window, &mut ready, &mut group, &limits)?;
+                    let done = together(&window, &mut ready, &mut group, &limits);
+                    if done.is_err() {
+                        group.iter_mut().for_each(|added| added.sequence.spoil());
+                    }
+                    done?;
                     // What failed is made anew.
                     seats.keep(bench, window, ready);
                 }

@@ -15,7 +15,7 @@ use super::{
     seats::{self, Seats},
     text_error, tokenizers,
 };
-use crate::{DeviceKind, Error, ErrorKind, Result, Session, SessionBuilder, Sizes};
+use crate::{DeviceKind, Error, ErrorKind, Function, Result, Session, SessionBuilder, Sizes, ValueType};
 
 /// The function of models that writes.
 const MAIN: &str = "main";
@@ -186,24 +186,35 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     // Devices that cannot bind the caches of two sequences have none.
     let has_batches = session.functions().iter().any(|function| function.name == BATCH);
     let seats = has_batches.then(|| Seats::new(&session, options.batch, room));
-    let pieces = Pieces {
-        main: session.function(MAIN)?,
+    let main = session.function(MAIN)?;
+    let calls = Calls::Pieces(Pieces {
+        recurrent: is_recurrent(&main),
+        main,
         choosers: Choosers::of_session(&session, options.choose_on),
         sizes,
         costs: Costs { on_processor: on_processor(&session), experts },
         scoring,
         seats: seats.transpose()?.map(Arc::new),
         batch: options.batch,
-    };
-    let calls = Calls::Pieces(pieces);
+    });
     let drafting = |(writer, most)| -> Result<Draft> {
         let verify = session.function(VERIFY)?;
         Ok::<_, Error>(Draft { writer, verify, sizes: draft::sizes(most), most })
     };
     let draft = drafted.map(drafting).transpose()?;
-    Ok(Generator {
-        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
-    })
+    let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
+    Ok(Generator { inner: Arc::new(inner) })
+}
+
+/// Whether some state has no dimension of tokens: it is one of all so far, and not a cache of each.
+fn is_recurrent(function: &Function) -> bool {
+    let info = function.info();
+    let rank =
+        |name: &str| match info.all_inputs().find(|input| input.name == name).map(|own| &own.value_type) {
+            Some(ValueType::Tensor { shape: Some(shape), .. }) => shape.len(),
+            _ => 0,
+        };
+    info.states.iter().any(|pair| rank(&pair.input) == 2)
 }
 
 fn on_processor(session: &Session) -> bool {

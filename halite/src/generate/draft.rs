@@ -29,6 +29,10 @@ pub(super) fn check(writer: &Generator, most: usize, own: &Vocabulary) -> Result
     if matches!(inner.calls, Calls::Decoder(_)) {
         return Err(Error::new(ErrorKind::Unsupported, "the model that drafts is no GGUF file".to_owned()));
     }
+    if matches!(&inner.calls, Calls::Pieces(pieces) if pieces.recurrent) {
+        let text = "the model that drafts has states that cannot be cut back to what is taken of a draft";
+        return Err(Error::new(ErrorKind::Unsupported, text));
+    }
     if inner.draft.is_some() {
         return Err(Error::invalid("the model that drafts has a draft of its own; give it none"));
     }

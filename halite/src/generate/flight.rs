@@ -42,6 +42,8 @@ struct Held {
     left: Vec<Option<Chosen>>,
     /// How long the last call was waited for.
     waited: Duration,
+    /// Whether no call may take a token that nobody was told of: what it leaves could not be taken back.
+    recurrent: bool,
 }
 
 /// A sequence that writes.
@@ -119,11 +121,9 @@ impl Ticket {
         self.flight.bench
     }
 
-    /// Takes no part in further calls, waits for those under way, and gives what comes next in a sequence of so many tokens.
-    ///
-    /// # Errors
-    /// The call failed that took the last token.
-    pub fn leave(self, tokens: usize) -> Result<Option<Chosen>> {
+    /// Takes no part in further calls, waits for those under way, and gives what comes next in a sequence of so many tokens, unless
+    /// the call failed that took the last token; and whether calls took more tokens than these.
+    pub fn leave(self, tokens: usize) -> (Result<Option<Chosen>>, bool) {
         let row = self.row;
         let own: Vec<Arc<Pending>> = {
             let mut held = self.flight.held.lock();
@@ -131,16 +131,18 @@ impl Ticket {
             let calls = held.calls.iter().filter(|call| call.draws[row].is_some());
             calls.map(|call| call.pending.clone()).collect()
         };
-        for pending in own {
+        for pending in &own {
             // Whether it failed is known of the first that nobody was told of.
             let _ = pending.finish(&Limits::default());
         }
         let mut held = self.flight.held.lock();
+        // The first call took the last token, unless its choice was kept already.
+        let is_ahead = own.len() > usize::from(held.left[row].is_none()) || tokens != self.length;
         let chosen = match held.left[row].take() {
-            Some(chosen) => Some(chosen),
-            None => held.first_of(row, self.flight.known, &Limits::default())?,
+            Some(chosen) => Ok(Some(chosen)),
+            None => held.first_of(row, self.flight.known, &Limits::default()),
         };
-        Ok(chosen.filter(|_| tokens == self.length))
+        (chosen.map(|chosen| chosen.filter(|_| tokens == self.length)), is_ahead)
     }
 }
 
@@ -213,7 +215,7 @@ impl Held {
 
     /// How many calls are to be under way behind one that is told: what a slow device computes may not be needed.
     fn depth(&self) -> usize {
-        if self.waited < SLOW { 2 } else { 1 }
+        if self.waited < SLOW && !self.recurrent { 2 } else { 1 }
     }
 
     /// Whether these are sequences that write here, as the calls under way left them.
@@ -260,6 +262,7 @@ impl Flight {
             calls: VecDeque::new(),
             left: vec![None; window.len()],
             waited: Duration::ZERO,
+            recurrent: generator.inner.is_recurrent(),
         };
         let mut tokens = vec![0i32; window.len()];
         for added in all.iter() {
@@ -270,11 +273,13 @@ impl Flight {
         }
         let tokens = Tensor::from_slice(&tokens, [tokens.len()])?;
         let launched = held.launch(&tokens, context, limits);
-        let launched = launched.and_then(|()| held.launch_up_to(2, context, limits));
+        let count = if held.recurrent { 1 } else { 2 };
+        let launched = launched.and_then(|()| held.launch_up_to(count, context, limits));
         if launched.is_err() {
             // What these sequences do next must not meet what is under way.
             let settled = held.ready.as_mut().map(|ready| ready.state.settle(&Limits::default()));
             drop(settled);
+            all.iter_mut().for_each(|added| added.sequence.spoil());
         }
         launched?;
         let (seats, window_of) = (seats.clone(), window.clone());

@@ -100,6 +100,8 @@ struct Pieces {
     seats: Option<Arc<Seats>>,
     /// How many sequences do.
     batch: usize,
+    /// Whether layers keep a state of all tokens so far, which cannot be cut back.
+    recurrent: bool,
 }
 
 /// What a generator needs to write with a draft.
@@ -115,6 +117,11 @@ struct Draft {
 }
 
 impl Inner {
+    /// Whether layers keep a state of all tokens so far, which cannot be cut back.
+    fn is_recurrent(&self) -> bool {
+        matches!(&self.calls, Calls::Pieces(pieces) if pieces.recurrent)
+    }
+
     /// Functions that choose tokens on the device.
     fn choosers(&self) -> Option<&Choosers> {
         match &self.calls {

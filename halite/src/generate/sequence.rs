@@ -9,7 +9,7 @@ use super::{
     drafting::Drafting,
     flight::{self, Chosen, Ticket},
     pieces,
-    seats::{Seat, Seats},
+    seats::{NOBODY, Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
 
@@ -26,8 +26,8 @@ pub struct Sequence {
     pub(super) state: Option<State>,
     /// Where its caches are, if it can take steps together with others. The state has no call under way when it goes.
     pub(super) seat: Option<Seat>,
-    /// Whether caches hold more than the tokens, and cannot be cut.
-    cut: bool,
+    /// Whether caches or states hold more than the tokens, and cannot be cut: they are computed anew then.
+    pub(super) cut: bool,
     /// Tokens whose keys and values are in the caches.
     pub(super) tokens: Vec<u32>,
     /// Logits behind the last token; empty where they have to be computed again.
@@ -141,6 +141,7 @@ impl Sequence {
             let (size, count) = self.piece(rest.len());
             if let Err(error) = self.step(size, &rest[..count], options) {
                 self.truncate(before);
+                self.spoil();
                 return Err(error);
             }
             rest = &rest[count..];
@@ -161,6 +162,7 @@ impl Sequence {
     fn step(&mut self, size: usize, tokens: &[u32], options: &RunOptions) -> Result<()> {
         let generator = self.generator.clone();
         (self.likely, self.drawn) = (None, None);
+        self.begin_again(options)?;
         match &generator.inner.calls {
             Calls::Pieces(pieces) => {
                 let row = [(tokens.len() - 1) as i32];
@@ -171,7 +173,6 @@ impl Sequence {
                     .inspect_err(|_| self.logits.clear())?;
             }
             Calls::Decoder(decoder) => {
-                self.begin_again(options)?;
                 self.logits = decoder.logits(self.state.as_mut(), &self.tokens, tokens, options)?;
                 // Models are wider than their vocabularies, which nothing fills up.
                 self.logits.truncate(generator.vocabulary_len());
@@ -181,13 +182,17 @@ impl Sequence {
         Ok(())
     }
 
-    /// Computes the tokens anew where caches hold more than these.
-    fn begin_again(&mut self, options: &RunOptions) -> Result<()> {
+    /// Computes the tokens anew where caches or states hold more than these.
+    pub(super) fn begin_again(&mut self, options: &RunOptions) -> Result<()> {
         if !std::mem::take(&mut self.cut) {
             return Ok(());
         }
         let tokens = std::mem::take(&mut self.tokens);
-        let begun = self.state.as_mut().map_or(Ok(()), State::reset);
+        let begun = match &self.generator.inner.calls {
+            // The first token begins a state whatever is there.
+            Calls::Pieces(_) => Ok(()),
+            Calls::Decoder(_) => self.state.as_mut().map_or(Ok(()), State::reset),
+        };
         let done = begun.and_then(|()| self.append(&tokens, options));
         if done.is_err() {
             (self.tokens, self.cut) = (tokens, true);
@@ -198,9 +203,14 @@ impl Sequence {
     /// Whether caches can be cut at no cost.
     fn forgets(&self) -> bool {
         match &self.generator.inner.calls {
-            Calls::Pieces(_) => true,
+            Calls::Pieces(pieces) => !pieces.recurrent,
             Calls::Decoder(decoder) => decoder.forgets(),
         }
+    }
+
+    /// A call may have changed what is kept although its tokens do not count.
+    pub(super) fn spoil(&mut self) {
+        self.cut |= !self.forgets();
     }
 
     /// The same with the logits of all, which are also those behind the last one.
@@ -208,8 +218,10 @@ impl Sequence {
         let generator = self.generator.clone();
         let Calls::Pieces(pieces) = &generator.inner.calls else { return Err(scores_none()) };
         let size = pieces.scoring.unwrap_or(1);
+        self.begin_again(options)?;
         let rows: Vec<i32> = (0..size as i32).collect();
-        let logits = self.call(pieces, size, tokens, &rows, options)?.to_vec::<f32>()?;
+        let made = self.call(pieces, size, tokens, &rows, options).and_then(|made| made.to_vec::<f32>());
+        let logits = made.inspect_err(|_| self.spoil())?;
         let width = logits.len() / size;
         self.logits = logits[(tokens.len() - 1) * width..tokens.len() * width].to_vec();
         (self.likely, self.drawn) = (None, None);
@@ -229,7 +241,10 @@ impl Sequence {
         // What fills a call up is behind the tokens, so that they do not see it, and what comes next writes over it.
         let all = tokens.iter().copied().chain(std::iter::repeat(0)).take(size);
         let all: Vec<i32> = all.map(|token| token as i32).collect();
-        let positions: Vec<i64> = (first..first + size).map(|position| position as i64).collect();
+        // A state would see it: there it is nobody's.
+        let is_nobody = |place: usize| pieces.recurrent && place >= first + tokens.len();
+        let place = |place: usize| if is_nobody(place) { NOBODY } else { place as i64 };
+        let positions: Vec<i64> = (first..first + size).map(place).collect();
         let (all, positions, rows) = (
             Tensor::from_slice(&all, [size])?,
             Tensor::from_slice(&positions, [size])?,
@@ -263,7 +278,8 @@ impl Sequence {
     }
 
     /// Takes the tokens behind the first `count` back. Takes no time: the caches are as they were when these came. Where the caches of a
-    /// model grow with its calls, which is so in most ONNX files, the tokens that are left are computed anew with the next ones.
+    /// model grow with its calls, which is so in most ONNX files, or layers keep a state of all tokens (as in LFM2), the tokens
+    /// that are left are computed anew with the next ones.
     pub fn truncate(&mut self, count: usize) {
         if count < self.tokens.len() {
             // A step that failed took its token back.
@@ -286,8 +302,11 @@ impl Sequence {
     /// The step failed that took the last token, which is taken back.
     pub(super) fn land(&mut self) -> Result<()> {
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
-        let chosen = ticket.leave(self.tokens.len()).inspect_err(|_| _ = self.tokens.pop())?;
-        self.drawn = chosen;
+        let (left, is_ahead) = ticket.leave(self.tokens.len());
+        if is_ahead || left.is_err() {
+            self.spoil();
+        }
+        self.drawn = left.inspect_err(|_| _ = self.tokens.pop())?;
         Ok(())
     }
 

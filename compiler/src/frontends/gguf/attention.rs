@@ -10,7 +10,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    family::Turn,
+    family::{Flow, Turn},
     hyper::Temperature,
     layer::{Caches, Call},
 };
@@ -24,11 +24,59 @@ use crate::{
 const POST_NORM: &str = "post_attention_norm";
 
 impl Call<'_> {
-    /// Queries, keys and values, `[rows, heads * dim]`.
-    fn projections(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+    /// Queries and gates of results, `[rows, heads * dim]`, where each head's gate lies behind its query.
+    fn gated_queries(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<[TensorId; 2]>> {
+        let (heads, dim, width) = (self.hyper.heads, self.hyper.key_dim, self.hyper.width);
+        if self.hyper.latent.is_some() || self.rows_of(layer, "attn_q") != Some(2 * heads * dim) {
+            return Ok(None);
+        }
+        let both = self.linear(b, x, layer, "attn_q", [2 * heads * dim, width])?;
+        let both = b.reshape_to(both, &[self.rows() * heads, (2 * dim).into()])?;
+        let part = |b: &mut Builder, first: u64| {
+            let part = self.columns(b, both, first, dim)?;
+            b.reshape_to(part, &[self.rows(), (heads * dim).into()])
+        };
+        Ok(Some([part(b, 0)?, part(b, dim)?]))
+    }
+
+    /// What attention found, times its gate, if there is one: that which came with queries, or one with weights of its own.
+    fn by_gate(
+        &self,
+        b: &mut Builder,
+        found: TensorId,
+        x: TensorId,
+        gate: Option<TensorId>,
+        layer: u64,
+    ) -> Result<TensorId> {
+        let inner = b.sizes(found)[1].exact();
+        let gate = match (gate, self.tensors.find(&self.name(layer, "attn_gate", "weight"))) {
+            (Some(gate), _) => gate,
+            (None, Some(_)) => self.linear(b, x, layer, "attn_gate", [inner, self.hyper.width])?,
+            (None, None) => return Ok(found),
+        };
+        b.map(&[found, gate], DType::F32, |p, x| {
+            let gate = p.call(Function::Sigmoid, &[x[1]]);
+            p.call(Function::Mul, &[x[0], gate])
+        })
+    }
+
+    /// Queries, keys and values, `[rows, heads * dim]`; of the queries those that are there already.
+    fn projections(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        gated: Option<TensorId>,
+    ) -> Result<[TensorId; 3]> {
         let h = self.hyper;
         let [q, k, v] = [h.heads * h.key_dim, h.kv_heads * h.key_dim, h.kv_heads * h.value_dim];
-        let made = if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
+        let made = if let Some(q) = gated {
+            [
+                q,
+                self.linear(b, x, layer, "attn_k", [k, h.width])?,
+                self.linear(b, x, layer, "attn_v", [v, h.width])?,
+            ]
+        } else if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
             let all = self.linear(b, x, layer, "attn_qkv", [q + k + v, h.width])?;
             [self.columns(b, all, 0, q)?, self.columns(b, all, q, k)?, self.columns(b, all, q + k, v)?]
         } else {
@@ -105,18 +153,30 @@ impl Call<'_> {
     }
 
     /// Queries, keys and values of each head, `[sequences, heads, len, dim]`, as they go into attention.
-    fn parts(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<[TensorId; 3]> {
+    fn parts(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        gated: Option<TensorId>,
+    ) -> Result<[TensorId; 3]> {
         let h = self.hyper;
         if let Some(latent) = &h.latent {
             return self.latent_parts(b, x, layer, latent);
         }
-        let [q, k, v] = self.projections(b, x, layer)?;
+        let [q, k, v] = self.projections(b, x, layer, gated)?;
         let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
+        let experts = h.experts.map(|experts| experts.count);
+        let bare = h.family.bare_head_norms_but.is_some_and(|but| experts != Some(but));
+        let bare = bare && h.rope_of(layer).is_some();
         let mut part = |x: TensorId, heads: u64, norm: &str| {
             let late =
                 h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
             let x = self.heads(b, x, layer, [heads, h.key_dim], (!late).then_some(norm))?;
             let x = self.turned(b, x, layer)?;
+            if bare {
+                return self.norm(b, x, None, None);
+            }
             if late { self.row_norm(b, x, layer, norm, h.key_dim) } else { Ok(x) }
         };
         let q = part(q, h.heads, "attn_q_norm")?;
@@ -124,13 +184,15 @@ impl Call<'_> {
     }
 
     /// Queries that count more the further on they are, where the model is so.
-    fn tempered(&self, b: &mut Builder, q: TensorId) -> Result<TensorId> {
-        let Some(Temperature { scale, length }) = self.hyper.temperature else { return Ok(q) };
+    fn tempered(&self, b: &mut Builder, q: TensorId, layer: u64) -> Result<TensorId> {
+        let own = self.hyper.temperature.filter(|own| !own.plain || self.hyper.rope_of(layer).is_none());
+        let Some(Temperature { scale, length, ahead, .. }) = own else { return Ok(q) };
         let one = Size::constant(1);
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         b.map(&[q, places], DType::F32, |p, x| {
             let place = p.cast(Type::Of(DType::F32), x[1]);
+            let place = p.call(Function::Add, &[place, float(ahead as f64)]);
             let times = p.call(Function::Div, &[place, float(length as f64)]);
             let times = p.call(Function::Floor, &[times]);
             let times = p.call(Function::Add, &[times, float(1.0)]);
@@ -162,8 +224,9 @@ impl Call<'_> {
         caches: Option<Caches>,
     ) -> Result<(TensorId, Option<Caches>)> {
         let h = self.hyper;
-        let [q, k, v] = self.parts(b, x, layer)?;
-        let q = self.tempered(b, q)?;
+        let gated = self.gated_queries(b, x, layer)?;
+        let [q, k, v] = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
+        let q = self.tempered(b, q, layer)?;
         let (keys, values) = match (self.place, caches) {
             (Some(place), Some([keys, values])) => {
                 let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
@@ -185,8 +248,9 @@ impl Call<'_> {
                 (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
             }
         };
+        let made = self.by_gate(b, made, x, gated.map(|[_, gate]| gate), layer)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
-        let made = match h.family.encoder || h.family.feed_norm == POST_NORM {
+        let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
             true => made,
             false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
         };
@@ -198,7 +262,7 @@ impl Call<'_> {
     fn attended(&self, b: &mut Builder, [q, keys, values]: [TensorId; 3], layer: u64) -> Result<TensorId> {
         let h = self.hyper;
         // A window as long as the context leaves nothing out.
-        let window = h.window_of(layer).filter(|window| self.keys > *window);
+        let window = h.window_of(layer).filter(|window| self.keys > h.keys_before(*window) + 1);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
         let mask = (window.is_some() || biased).then(|| self.shared_mask(b, window)).transpose()?;
@@ -230,13 +294,17 @@ impl Call<'_> {
         let one = Size::constant(1);
         let h = self.hyper;
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
-        let right = if h.family.encoder { None } else { Some(0) };
-        let left = window.map(|window| window as i64 - 1);
+        let left = window.map(|window| h.keys_before(window) as i64);
+        // Windows of encoders reach as far ahead.
+        let right = if h.family.encoder { left } else { Some(0) };
         let keys = match self.place {
             Some(_) => b.count_from(0, self.keys.exact())?,
             None => b.reshape_to(self.positions, &[self.len])?,
         };
-        let band = b.band_of(places, keys, left, right)?;
+        let band = match (window, h.family.piece) {
+            (Some(_), Some(piece)) => pieces(b, places, keys, piece)?,
+            _ => b.band_of(places, keys, left, right)?,
+        };
         let Some(most) = h.distance_bias else { return Ok(band) };
         let slopes = slopes(h.heads, most);
         let bytes: Vec<u8> = slopes.iter().flat_map(|slope| slope.to_le_bytes()).collect();
@@ -274,6 +342,20 @@ impl Call<'_> {
         let weights = b.slice(weights, &ranges)?;
         b.attend(weights, values)
     }
+}
+
+/// What is added to scores so that tokens attend to keys of their own piece, up to themselves.
+fn pieces(b: &mut Builder, places: TensorId, keys: TensorId, piece: u64) -> Result<TensorId> {
+    let piece = Operand::Constant(Scalar::Int(piece as i64, DType::I64));
+    b.map(&[places, keys], DType::F32, |p, x| {
+        let within = p.call(Function::Mod, &[x[0], piece]);
+        let first = p.call(Function::Sub, &[x[0], within]);
+        let is_late = p.call(Function::Ge, &[x[1], first]);
+        let is_early = p.call(Function::Le, &[x[1], x[0]]);
+        let inside = p.call(Function::And, &[is_late, is_early]);
+        let float = |value: f64| Operand::Constant(Scalar::Float(value));
+        p.call(Function::Select, &[inside, float(0.0), float(f64::NEG_INFINITY)])
+    })
 }
 
 /// How much the distance of keys counts for each head: powers of two (Press et al., Train Short, Test Long, section 3).

@@ -7,10 +7,11 @@ use halite_sizes::Size;
 
 use super::{
     Result,
+    family::Flow,
     file::{File, Tensors},
-    graph::{embedded, tables},
+    graph::{embedded, has_embedding_norm, tables},
     hyper::{Hyper, Pooling},
-    layer::Call,
+    layer::{Call, Held},
 };
 use crate::{
     SourceLocation,
@@ -49,28 +50,52 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
         keys: len,
         positions,
         place: None,
+        steps: None,
         held: CacheFormats::default(),
         tables,
         masks: RefCell::default(),
     };
-    if tensors.find("token_embd_norm.weight").is_some() {
+    if has_embedding_norm(&tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
     for layer in 0..hyper.layers {
-        (x, _) = call.layer(b, x, layer, None, None)?;
+        (x, _) = call.layer(b, x, layer, &Held::default(), None)?;
     }
     b.at(SourceLocation::new("output"));
-    if !hyper.family.encoder {
-        x = call.model_norm(b, x, "output_norm")?;
+    if hyper.flow != Flow::BehindSum {
+        x = call.model_norm(b, x, hyper.family.output_norm)?;
     }
     // Weights that make logits have no part in this.
     for name in ["output.weight", "output.bias"] {
         tensors.find(name);
     }
-    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
     let pooled = pooled(b, hyper, x, len)?;
+    let pooled = projected(b, &tensors, hyper, pooled)?;
+    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
     Ok([x, pooled])
+}
+
+/// Matrices behind a text's vector, in their order.
+const PROJECTIONS: [&str; 2] = ["dense_2.weight", "dense_3.weight"];
+
+/// Elements of a text's vector: those of a state, unless there are projections behind it.
+pub(super) fn vector_width(file: &File, hyper: &Hyper) -> u64 {
+    let last = PROJECTIONS.iter().rev().find_map(|name| file.dims(name)?.first().copied());
+    last.unwrap_or(hyper.width)
+}
+
+/// A text's vector behind the projections that there are.
+fn projected(b: &mut Builder, tensors: &Tensors<'_>, hyper: &Hyper, x: TensorId) -> Result<TensorId> {
+    let (mut x, mut length) = (x, hyper.width);
+    for name in PROJECTIONS {
+        let Some([rows, _]) = tensors.dims(name) else { continue };
+        let matrix = tensors.matrix(b, name, [*rows, length])?;
+        let row = b.reshape(x, &[1, length])?;
+        let made = b.row_product(row, &matrix)?;
+        (x, length) = (b.reshape(made, &[*rows])?, *rows);
+    }
+    Ok(x)
 }
 
 /// `x` with what says that all tokens are of the first kind.

@@ -17,6 +17,9 @@ pub(super) enum Activation {
     Silu,
     Gelu,
     ReluSquared,
+    Relu,
+    /// A parabola above 0 and a bent exponential below, with numbers of each layer (Huang and Schlag, xIELU).
+    XIelu,
     /// A SiLU with a factor of 1.702 between limits, and one more than the other factor.
     LimitedSilu,
 }
@@ -28,6 +31,8 @@ pub(super) enum Flow {
     Before,
     /// A norm behind each part, before its result is added.
     Behind,
+    /// A norm behind each part and the state that it is added to.
+    BehindSum,
     /// Both parts take the same state, with one norm before them or one for each.
     Parallel,
     /// Both, if a key of the metadata says so.
@@ -56,6 +61,12 @@ pub(super) struct Family {
     pub scaled_embedding: bool,
     /// Of so many layers one, the last, attends to all keys and the others to a window; 0 where all do.
     pub local_of: u64,
+    /// Whether it is the first of them that attends to all keys.
+    pub first_is_global: bool,
+    /// What windows are pieces of, in the place of those that move with each token: of so many tokens, whatever the metadata say.
+    pub piece: Option<u64>,
+    /// How queries grow in layers without rotary embedding, by a factor and a length.
+    pub plain_temperature: Option<(f64, u64)>,
     /// The window where the metadata say none.
     pub window: Option<u64>,
     /// The base of rotary embedding in layers that attend to a window, where it is another.
@@ -74,14 +85,28 @@ pub(super) struct Family {
     pub biased_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
+    /// Whether experts are chosen by what a layer takes, before attention.
+    pub routed_before: bool,
     /// Whether each expert is weighed for itself, by the logistic function, where the metadata say nothing.
     pub sigmoid_experts: bool,
+    /// Whether experts are given rows times their weights, and not results multiplied.
+    pub weighed_before: bool,
+    /// Whether queries and keys have norms without weights behind rotary embedding, unless there are so many experts.
+    pub bare_head_norms_but: Option<u64>,
     /// Whether norms of queries and keys come behind rotary embedding.
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
     pub yarn_scale: Option<f64>,
     /// The norm before the feed-forward network.
     pub feed_norm: &'static str,
+    /// Whether a layer is attention, a state or a feed-forward network alone.
+    pub lone_parts: bool,
+    /// Whether a key of the metadata may say that there is no rotary embedding.
+    pub turns_by_key: bool,
+    /// Whether heads of values share those of keys in turn, and not neighbours.
+    pub tiled_heads: bool,
+    /// The norm in front of what makes logits.
+    pub output_norm: &'static str,
     /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
     pub minicpm: bool,
 }
@@ -97,6 +122,9 @@ const LLAMA: Family = Family {
     divided_logits: true,
     scaled_embedding: false,
     local_of: 0,
+    first_is_global: false,
+    piece: None,
+    plain_temperature: None,
     window: None,
     local_base: None,
     local_scaled: false,
@@ -106,15 +134,24 @@ const LLAMA: Family = Family {
     distance_bias: None,
     biased_at: 0,
     normed_experts: true,
+    routed_before: false,
     sigmoid_experts: false,
+    weighed_before: false,
+    bare_head_norms_but: None,
     norms_turned: false,
     yarn_scale: None,
     feed_norm: "ffn_norm",
+    lone_parts: false,
+    turns_by_key: false,
+    tiled_heads: false,
+    output_norm: "output_norm",
     minicpm: false,
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
 const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
+const GEMMA3: Family =
+    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA };
 const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
 /// Decoders with norms that take the mean away, and one factor in feed-forward networks.
 const GPT2: Family =
@@ -125,7 +162,21 @@ const COMMAND_R: Family =
 const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
 const DEEPSEEK2: Family = Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), ..LLAMA };
-const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::Behind, ..GPT2 };
+/// Short convolutions beside attention.
+const LFM2: Family = Family { name: "lfm2", output_norm: "token_embd_norm", ..QWEN };
+const NEMOTRON_H: Family = Family {
+    name: "nemotron_h",
+    turn: Turn::Nothing,
+    activation: Activation::ReluSquared,
+    lone_parts: true,
+    ..LLAMA
+};
+/// Gated delta nets beside attention.
+const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
+const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
+/// Three layers with windows and rotary embedding, then one without either.
+const LOCAL_TURNED: Family = Family { name: "exaone4", local_of: 4, plain_of: 4, local_scaled: true, ..QWEN };
+const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::BehindSum, ..GPT2 };
 
 /// All of them, in the order of messages.
 pub(super) const FAMILIES: &[Family] = &[
@@ -141,7 +192,7 @@ pub(super) const FAMILIES: &[Family] = &[
         local_scaled: true,
         ..GEMMA
     },
-    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA },
+    GEMMA3,
     PHI3,
     Family { name: "granite", ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
@@ -196,8 +247,47 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
-    Family { name: "exaone4", flow: Flow::Behind, local_of: 4, plain_of: 4, local_scaled: true, ..QWEN },
+    Family { flow: Flow::Behind, ..LOCAL_TURNED },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
+    // With a state of one size in some or all layers.
+    LFM2,
+    Family { name: "lfm2moe", ..LFM2 },
+    Family { name: "granitehybrid", turns_by_key: true, ..LLAMA },
+    Family { name: "falcon-h1", ..QWEN },
+    NEMOTRON_H,
+    Family { name: "nemotron_h_moe", sigmoid_experts: true, normed_experts: false, ..NEMOTRON_H },
+    QWEN_NEXT,
+    QWEN35,
+    Family { name: "qwen35moe", ..QWEN35 },
+    Family { name: "apertus", activation: Activation::XIelu, ..QWEN },
+    Family { name: "plamo3", local_of: 8, ..QWEN },
+    Family { name: "exaone-moe", normed_experts: false, ..LOCAL_TURNED },
+    Family {
+        name: "smallthinker",
+        activation: Activation::Relu,
+        local_of: 4,
+        plain_of: 4,
+        first_is_global: true,
+        local_scaled: true,
+        routed_before: true,
+        ..QWEN
+    },
+    // The text part.
+    Family {
+        name: "llama4",
+        local_of: 4,
+        plain_of: 4,
+        local_scaled: true,
+        piece: Some(8192),
+        plain_temperature: Some((0.1, 8192)),
+        normed_experts: false,
+        sigmoid_experts: true,
+        weighed_before: true,
+        bare_head_norms_but: Some(128),
+        ..LLAMA
+    },
+    // With gates of what attention finds.
+    Family { name: "afmoe", scaled_embedding: true, normed_experts: false, ..LOCAL_TURNED },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,
@@ -220,4 +310,15 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "nomic-bert", turn: Turn::Halves, activation: Activation::Silu, ..BERT },
     Family { name: "nomic-bert-moe", turn: Turn::Halves, normed_experts: false, ..BERT },
     Family { name: "jina-bert-v2", distance_bias: Some(8.0), ..BERT },
+    Family { name: "jina-bert-v3", turn: Turn::Halves, ..BERT },
+    Family {
+        name: "modern-bert",
+        flow: Flow::Before,
+        turn: Turn::Halves,
+        local_of: 3,
+        first_is_global: true,
+        local_scaled: true,
+        ..BERT
+    },
+    Family { name: "gemma-embedding", encoder: true, scaled_by_width_at: 0, ..GEMMA3 },
 ];

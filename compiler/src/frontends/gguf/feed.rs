@@ -4,10 +4,17 @@ use super::{Result, experts::Experts, layer::Call};
 use crate::{build::Builder, graph::TensorId};
 
 impl Call<'_> {
-    /// The feed-forward network of a state that has its norm already.
-    pub fn feed_forward(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
+    /// The feed-forward network of a state that has its norm already; `before` is what the layer took.
+    pub fn feed_forward(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        before: TensorId,
+        layer: u64,
+    ) -> Result<TensorId> {
+        let router = if self.hyper.family.routed_before { before } else { x };
         let made = match self.experts_of(layer) {
-            Some(experts) => self.experts(b, x, layer, &experts)?,
+            Some(experts) => self.experts(b, [x, router], layer, &experts)?,
             None => self.dense(b, x, layer)?,
         };
         let made = self.optional_norm(b, made, layer, "post_ffw_norm")?.unwrap_or(made);
@@ -34,7 +41,7 @@ impl Call<'_> {
             self.gated(b, gate, up)?
         } else {
             let made = self.linear(b, x, layer, "ffn_up", [inner, width])?;
-            self.activated(b, made)?
+            self.activated(b, made, layer)?
         };
         self.linear(b, made, layer, "ffn_down", [width, inner])
     }

@@ -95,6 +95,11 @@ impl File {
         self.metadata.iter().find(|(own, _)| own == key).map(|(_, value)| value)
     }
 
+    /// The names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
     /// A tensor's dimensions, the outermost first.
     pub fn dims(&self, name: &str) -> Option<&[u64]> {
         self.tensors.get(name).map(|tensor| &tensor.dims[..])

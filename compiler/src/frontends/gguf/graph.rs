@@ -13,8 +13,9 @@ use super::{
     Result,
     file::{File, Tensors},
     hyper::Hyper,
-    layer::{Caches, Call, Place},
+    layer::{Call, Held, Place},
     rope::Rope,
+    steps::{NOBODY, Steps},
 };
 use crate::{
     SourceLocation,
@@ -31,8 +32,8 @@ pub(super) struct Inputs {
     pub positions: TensorId,
     /// Whose they are, and which of them have logits.
     pub rows: Rows,
-    /// The caches of each layer.
-    pub caches: Vec<Caches>,
+    /// What each layer keeps.
+    pub layers: Vec<Held>,
     /// How they hold keys and values.
     pub held: CacheFormats,
     /// Tokens that caches have room for.
@@ -57,14 +58,11 @@ impl Rows {
     }
 }
 
-/// The place of a token that is in no sequence: nothing of it goes into a cache, and its logits mean nothing.
-const NOBODY: i64 = -1;
-
 /// What a call gives.
 pub(super) struct Results {
     /// `f32[rows, vocabulary]`.
     pub logits: TensorId,
-    pub caches: Vec<Caches>,
+    pub layers: Vec<Held>,
 }
 
 /// Builds the step.
@@ -74,12 +72,12 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let call = call(b, &tensors, hyper, inputs)?;
     let positions = b.reshape_to(call.positions, &[call.rows()])?;
     let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, positions)?;
-    if tensors.find("token_embd_norm.weight").is_some() {
+    if has_embedding_norm(&tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
-    let mut caches = Vec::new();
-    for (layer, own) in (0..hyper.layers).zip(&inputs.caches) {
+    let mut layers = Vec::new();
+    for (layer, own) in (0..hyper.layers).zip(&inputs.layers) {
         // Behind the last layer nothing reads the other tokens any more; of one token, one row is all.
         let is_one = |id: TensorId| {
             let count = b.sizes(id)[0];
@@ -89,12 +87,12 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
             .rows
             .numbers()
             .filter(|rows| layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one));
-        let (state, own) = call.layer(b, x, layer, Some(*own), kept)?;
+        let (state, own) = call.layer(b, x, layer, own, kept)?;
         x = state;
-        caches.extend(own);
+        layers.push(own);
     }
     b.at(SourceLocation::new("output"));
-    let x = call.model_norm(b, x, "output_norm")?;
+    let x = call.model_norm(b, x, hyper.family.output_norm)?;
     let head = match tensors.find("output.weight") {
         Some(_) => tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?,
         None => table,
@@ -106,7 +104,13 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let logits = call.scaled(b, logits, hyper.logit_scale)?;
     let logits = capped(b, logits, hyper.logit_cap)?;
     tensors.all_used(hyper.family.name, hyper.spare.clone())?;
-    Ok(Results { logits, caches })
+    Ok(Results { logits, layers })
+}
+
+/// Whether embeddings have a norm.
+pub(super) fn has_embedding_norm(tensors: &Tensors<'_>, hyper: &Hyper) -> bool {
+    let name = "token_embd_norm";
+    hyper.family.output_norm != name && tensors.find(&format!("{name}.weight")).is_some()
 }
 
 /// The embeddings of tokens, with those of their places if the model has such; and the table of tokens.
@@ -135,13 +139,26 @@ fn call<'a>(
     inputs: &Inputs,
 ) -> Result<Call<'a>> {
     let count = b.sizes(inputs.tokens)[0];
+    let dims = match inputs.rows {
+        Rows::Of(_) | Rows::All => [Size::constant(1), count],
+        Rows::Sequences => [count, Size::constant(1)],
+    };
+    let steps = match hyper.is_recurrent() {
+        true => {
+            let places = b.reshape_to(inputs.positions, &dims)?;
+            Some(Steps::of(b, places)?)
+        }
+        false => None,
+    };
     let (place, positions, [sequences, len]) = match inputs.rows {
+        Rows::Of(_) | Rows::All if steps.is_some() => {
+            let (place, positions) = place_of_filled(b, inputs, count)?;
+            (place, b.reshape_to(positions, &dims)?, dims)
+        }
         Rows::Of(_) | Rows::All => {
-            let dims = [Size::constant(1), count];
             (place_of_one(b, inputs, count)?, b.reshape_to(inputs.positions, &dims)?, dims)
         }
         Rows::Sequences => {
-            let dims = [count, Size::constant(1)];
             let (place, positions) = places_of_several(b, inputs)?;
             (place, b.reshape_to(positions, &dims)?, dims)
         }
@@ -155,6 +172,7 @@ fn call<'a>(
         keys: inputs.context.into(),
         positions,
         place: Some(place),
+        steps,
         held: inputs.held,
         tables,
         masks: RefCell::default(),
@@ -173,6 +191,16 @@ fn place_of_one(b: &mut Builder, inputs: &Inputs, len: Size) -> Result<Place> {
     let one = Operand::Constant(Scalar::Int(1, DType::I32));
     let lengths = b.map(&[last], DType::I32, |p, x| p.call(Function::Add, &[x[0], one]))?;
     Ok(Place { start, lengths })
+}
+
+/// Where the tokens of one sequence go of which those at the end may be nobody's, and places that tables have.
+fn place_of_filled(b: &mut Builder, inputs: &Inputs, len: Size) -> Result<(Place, TensorId)> {
+    let first = Range { start: Size::constant(0), step: 1, count: Size::constant(1) };
+    let start = b.slice(inputs.positions, &[first])?;
+    let start = b.cast(start, DType::I32)?;
+    let len = b.computed(DType::I32, &[1], vec![len])?;
+    let lengths = b.binary(Function::Add, start, len)?;
+    Ok((Place { start, lengths }, b.at_least(inputs.positions, 0)?))
 }
 
 /// Where the token of each of several sequences goes, and its place as a number that tables have. A token of nobody goes behind the end

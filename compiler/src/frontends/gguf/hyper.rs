@@ -7,11 +7,14 @@ use halite_formats::gguf::Value;
 use super::{
     Result,
     experts::Experts,
-    family::{FAMILIES, Family, Flow, Turn},
+    family::{Activation, FAMILIES, Family, Flow, Turn},
     file::{File, invalid, unsupported},
     keys::Keys,
     latent::Latent,
+    recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
+    unknown,
+    xielu::XIelu,
 };
 
 /// Most layers of a model.
@@ -41,9 +44,15 @@ pub(super) struct Hyper {
     pub epsilon: f32,
     /// Whether attention and feed-forward network take the same state.
     pub flow: Flow,
+    /// The parts of each layer.
+    pub mixers: Vec<Mixer>,
+    /// The numbers of an activation that has some in each layer.
+    pub xielu: Vec<XIelu>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
+    /// Whether there is rotary embedding.
+    pub turns: bool,
     /// Layers that attend to a window have another, perhaps.
     pub local_rope: Rope,
     /// Keys that those layers attend to.
@@ -76,11 +85,18 @@ pub(super) struct Hyper {
 pub(super) struct Temperature {
     pub scale: f64,
     pub length: u64,
+    /// What is added to places before.
+    pub ahead: u64,
+    /// Whether it is that of layers without rotary embedding alone.
+    pub plain: bool,
 }
 
 impl Temperature {
     /// Reads what the metadata say of it, if they do.
     fn read(keys: &Keys<'_>) -> Result<Option<Temperature>> {
+        if let Some((scale, length)) = keys.family.plain_temperature {
+            return Ok(Some(Temperature { scale, length, ahead: 1, plain: true }));
+        }
         let Some(scale) = keys.factor("attention.temperature_scale")? else { return Ok(None) };
         let own = keys.optional("attention.temperature_length")?.filter(|length| *length > 0);
         let trained = keys.optional("rope.scaling.original_context_length")?.filter(|length| *length > 0);
@@ -88,7 +104,7 @@ impl Temperature {
             Some(length) => length,
             None => keys.count("context_length")?,
         };
-        Ok(Some(Temperature { scale, length }))
+        Ok(Some(Temperature { scale, length, ahead: 0, plain: false }))
     }
 }
 
@@ -121,8 +137,9 @@ impl Counts {
         let layers = blocks.checked_sub(guessing).filter(|layers| *layers > 0).ok_or_else(|| {
             invalid(format!("'{}' is {guessing} of {blocks} layers", keys.key("nextn_predict_layers")))
         })?;
-        let heads = keys.count("attention.head_count")?;
-        let kv_heads = keys.optional("attention.head_count_kv")?.filter(|count| *count > 0).unwrap_or(heads);
+        let heads = keys.of_layers("attention.head_count")?;
+        let heads = heads.ok_or_else(|| keys.missing("attention.head_count"))?;
+        let kv_heads = keys.of_layers("attention.head_count_kv")?.unwrap_or(heads);
         if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
             return Err(invalid(format!(
                 "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS} and \
@@ -154,10 +171,6 @@ impl Hyper {
             Some([rows, _]) => *rows,
             _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
         };
-        let name =
-            if family.centred { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
-        let epsilon = keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32;
-        let window = keys.optional("attention.sliding_window")?.filter(|window| *window > 0);
         let rope = rope(&keys, key_dim)?;
         let latent = Latent::read(&keys, [heads, kv_heads], [key_dim, value_dim], rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
@@ -172,12 +185,14 @@ impl Hyper {
             kv_heads,
             key_dim,
             value_dim,
-            epsilon,
+            epsilon: epsilon(&keys)?,
             flow: flow(&keys)?,
+            mixers: Mixer::of_layers(&keys, file, layers)?,
+            xielu: xielu(&keys, layers)?,
             experts: Experts::read(&keys)?,
+            turns: turns(&keys, layers)?,
             local_rope: local_rope(&keys, &rope)?,
-            // A mixture of full attention and windows, by the architecture.
-            window: if family.local_of > 0 { window.or(family.window) } else { None },
+            window: window(&keys)?,
             latent,
             temperature: Temperature::read(&keys)?,
             scale: scale(&keys, &counts, latent.as_ref(), &rope)?,
@@ -195,10 +210,31 @@ impl Hyper {
         })
     }
 
+    /// The parts of a layer.
+    pub fn mixer(&self, layer: u64) -> Mixer {
+        self.mixers[layer as usize]
+    }
+
+    /// What a layer keeps beside keys and values.
+    pub fn states_of(&self, layer: u64) -> Vec<State> {
+        self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width))
+    }
+
+    /// Whether some layers keep a state of one size, which cannot be cut back.
+    pub fn is_recurrent(&self) -> bool {
+        self.mixers.iter().any(|mixer| mixer.recurrent.is_some())
+    }
+
     /// The window of a layer, if it has one.
     pub fn window_of(&self, layer: u64) -> Option<u64> {
         let of = self.family.local_of;
-        self.window.filter(|_| of > 0 && layer % of < of - 1)
+        let global = if self.family.first_is_global { 0 } else { of.saturating_sub(1) };
+        self.window.filter(|_| of > 0 && layer % of != global)
+    }
+
+    /// How many keys before its own a token attends to in such a window. Those of encoders lie around the token.
+    pub fn keys_before(&self, window: u64) -> u64 {
+        if self.family.encoder { window / 2 } else { window - 1 }
     }
 
     /// The rotary embedding of a layer, if it has one.
@@ -206,21 +242,57 @@ impl Hyper {
         let plain = self.family.plain_of;
         // Those with windows have layers without rotary embedding only beside them.
         let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
-        let turns = self.family.turn != Turn::Nothing && self.family.biased_at != self.layers;
-        let has = turns && (all || !(layer + 1).is_multiple_of(plain));
+        let place = if self.family.first_is_global { layer } else { layer + 1 };
+        let has = self.turns && (all || !place.is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
 
 fn family(file: &File) -> Result<&'static Family> {
-    let known = || FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ");
     match file.value("general.architecture") {
-        Some(Value::Text(name)) => FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| {
-            let known = known();
-            unsupported(format!("the architecture '{name}' ('general.architecture'); there are: {known}"))
-        }),
+        Some(Value::Text(name)) => {
+            FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unknown::refused(name, file))
+        }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// What norms add to squares.
+fn epsilon(keys: &Keys<'_>) -> Result<f32> {
+    let name = match keys.family.centred {
+        true => "attention.layer_norm_epsilon",
+        false => "attention.layer_norm_rms_epsilon",
+    };
+    Ok(keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32)
+}
+
+/// The numbers of the activation, where it has some.
+fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
+    match keys.family.activation {
+        Activation::XIelu => XIelu::of_layers(keys.file, layers),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Keys that layers with windows attend to, where there are such.
+fn window(keys: &Keys<'_>) -> Result<Option<u64>> {
+    let (family, name) = (keys.family, "attention.sliding_window");
+    let own = keys.optional(name)?;
+    match family.piece {
+        _ if family.local_of == 0 => Ok(None),
+        None => Ok(own.filter(|window| *window > 0).or(family.window)),
+        Some(_) if own == Some(0) => {
+            Err(unsupported(format!("'{}' is 0, in a model of pieces", keys.key(name))))
+        }
+        piece => Ok(piece),
+    }
+}
+
+/// Whether a model has rotary embedding.
+fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
+    let family = keys.family;
+    let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
+    Ok(by_key && family.turn != Turn::Nothing && family.biased_at != layers)
 }
 
 /// How much distances count, if they do.

@@ -29,14 +29,24 @@ impl Keys<'_> {
 
     /// A count, if it is there; of one for each layer that of all.
     pub fn optional(&self, name: &str) -> Result<Option<u64>> {
+        self.of_all(name, |_| true)
+    }
+
+    /// A count that layers without attention do not have: 0 there, or in all.
+    pub fn of_layers(&self, name: &str) -> Result<Option<u64>> {
+        Ok(self.of_all(name, |value| *value != Value::Int(0))?.filter(|count| *count > 0))
+    }
+
+    fn of_all(&self, name: &str, counts: impl Fn(&Value) -> bool) -> Result<Option<u64>> {
         let wrong = || invalid(format!("the metadata key '{}' is no count", self.key(name)));
         let value = match self.value(name) {
             None => return Ok(None),
             Some(Value::Int(value)) => *value,
             Some(Value::Array(array)) => {
-                let mut all = array.scalars();
+                let mut all = array.scalars().filter(counts);
                 let first = match all.next() {
                     Some(Value::Int(first)) => first,
+                    None if !array.is_empty() => return Ok(None),
                     _ => return Err(wrong()),
                 };
                 if all.any(|other| other != Value::Int(first)) {

@@ -14,6 +14,8 @@ use super::{
     family::Flow,
     file::{Tensors, invalid},
     hyper::Hyper,
+    recurrent::Recurrent,
+    steps::Steps,
 };
 use crate::{
     build::{Builder, Normalization, Range},
@@ -23,6 +25,14 @@ use crate::{
 
 /// The caches of a layer, `f16[sequences, kv heads, context, dim]`; in blocks words, `u32[sequences, kv heads, context, words]`.
 pub(super) type Caches = [TensorId; 2];
+
+/// What a layer keeps from call to call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub caches: Option<Caches>,
+    /// Rows of its other states, `f32[sequences, elements]`.
+    pub states: Vec<TensorId>,
+}
 
 /// Where new tokens go in caches.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +57,8 @@ pub(super) struct Call<'a> {
     pub positions: TensorId,
     /// Their place in caches; absent where all tokens of a text are new.
     pub place: Option<Place>,
+    /// Which tokens layers with a state count, where they keep it.
+    pub steps: Option<Steps>,
     /// How caches hold keys and values.
     pub held: CacheFormats,
     /// Tables of rotary embedding for layers that attend to all keys, and to a window.
@@ -100,7 +112,11 @@ impl Call<'_> {
             return self.norm(b, x, None, None);
         }
         let width = self.hyper.width;
-        let name = format!("{part}.weight");
+        let mut name = format!("{part}.weight");
+        if self.tensors.dims(&name).is_none() && self.tensors.dims(part).is_some() {
+            // Some converters leave the kind out.
+            name = part.to_owned();
+        }
         let scale = self.tensors.vector(b, &name, width)?;
         let bias = self.tensors.vector(b, &format!("{part}.bias"), width)?;
         match scale {
@@ -122,10 +138,19 @@ impl Call<'_> {
         layer: u64,
         part: &str,
     ) -> Result<Option<TensorId>> {
-        match self.tensors.find(&self.name(layer, part, "weight")) {
-            Some(_) => self.layer_norm(b, x, layer, part).map(Some),
-            None => Ok(None),
+        // Some converters leave the kind out.
+        let names = [self.name(layer, part, "weight"), format!("blk.{layer}.{part}")];
+        match names.iter().any(|name| self.tensors.dims(name).is_some()) {
+            true => self.layer_norm(b, x, layer, part).map(Some),
+            false => Ok(None),
         }
+    }
+
+    /// Whether a layer takes embeddings that have a norm already, and has none before attention.
+    fn starts_normed(&self, layer: u64) -> bool {
+        let has = |name: &str| self.tensors.dims(name).is_some();
+        let is_encoder = self.hyper.family.encoder && layer == 0;
+        is_encoder && has("token_embd_norm.weight") && !has(&self.name(layer, "attn_norm", "weight"))
     }
 
     /// A norm of rows of `length` elements within a layer, which has to be there.
@@ -183,21 +208,26 @@ impl Call<'_> {
         b: &mut Builder,
         x: TensorId,
         layer: u64,
-        caches: Option<Caches>,
+        held: &Held,
         kept: Option<TensorId>,
-    ) -> Result<(TensorId, Option<Caches>)> {
+    ) -> Result<(TensorId, Held)> {
         b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
+        if self.hyper.family.lone_parts {
+            return self.lone_part(b, x, layer, held, kept);
+        }
         let normed = match self.hyper.flow {
-            Flow::Behind => x,
+            Flow::Behind | Flow::BehindSum => x,
+            // The norm of embeddings is enough for the first layer of some.
+            _ if self.starts_normed(layer) => x,
             _ => self.layer_norm(b, x, layer, "attn_norm")?,
         };
         // Some models have a norm for attention alone.
         let own = self.optional_norm(b, x, layer, "attn_norm_2")?.unwrap_or(normed);
-        let (attended, caches) = self.attention(b, own, layer, caches)?;
+        let (attended, held) = self.mixed(b, own, layer, held)?;
         let keep = |b: &mut Builder, x: TensorId| kept.map_or(Ok(x), |rows| b.gather(x, rows, 0));
         let (x, attended, normed) = (keep(b, x)?, keep(b, attended)?, keep(b, normed)?);
         let mut state = b.binary(Function::Add, x, attended)?;
-        if self.hyper.family.encoder {
+        if self.hyper.flow == Flow::BehindSum {
             state = self.layer_norm(b, state, layer, "attn_output_norm")?;
         }
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
@@ -205,17 +235,55 @@ impl Call<'_> {
         let own_norm = self.hyper.family.bare_norms
             || self.tensors.find(&self.name(layer, feed_norm, "weight")).is_some();
         let given = match self.hyper.flow {
-            Flow::Behind => state,
+            Flow::Behind | Flow::BehindSum => state,
             Flow::Parallel if own_norm => self.layer_norm(b, x, layer, feed_norm)?,
             Flow::Parallel => normed,
             Flow::ParallelWithoutNorm if !own_norm => normed,
             _ => self.layer_norm(b, state, layer, feed_norm)?,
         };
-        let fed = self.feed_forward(b, given, layer)?;
+        let fed = self.feed_forward(b, given, x, layer)?;
         state = b.binary(Function::Add, state, fed)?;
-        if self.hyper.family.encoder {
+        if self.hyper.flow == Flow::BehindSum {
             state = self.layer_norm(b, state, layer, "layer_output_norm")?;
         }
-        Ok((state, caches))
+        Ok((state, held))
+    }
+
+    /// The same of a layer that is one part alone.
+    fn lone_part(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        held: &Held,
+        kept: Option<TensorId>,
+    ) -> Result<(TensorId, Held)> {
+        let normed = self.layer_norm(b, x, layer, "attn_norm")?;
+        let (made, held) = match self.hyper.mixer(layer).feeds {
+            true => (self.feed_forward(b, normed, x, layer)?, Held::default()),
+            false => self.mixed(b, normed, layer, held)?,
+        };
+        let state = b.binary(Function::Add, x, made)?;
+        Ok((kept.map_or(Ok(state), |rows| b.gather(state, rows, 0))?, held))
+    }
+
+    /// What a layer's attention and other ways to look back find, and what it keeps.
+    fn mixed(&self, b: &mut Builder, x: TensorId, layer: u64, held: &Held) -> Result<(TensorId, Held)> {
+        let mixer = self.hyper.mixer(layer);
+        let Some(recurrent) = mixer.recurrent else {
+            let (made, caches) = self.attention(b, x, layer, held.caches)?;
+            return Ok((made, Held { caches, states: Vec::new() }));
+        };
+        let (made, states) = match recurrent {
+            Recurrent::ShortConv { taps } => self.short_conv(b, x, layer, taps, &held.states)?,
+            Recurrent::StateSpace(sizes) => self.state_space(b, x, layer, &sizes, &held.states)?,
+            Recurrent::DeltaNet(sizes) => self.delta_net(b, x, layer, &sizes, &held.states)?,
+        };
+        let made = self.scaled(b, made, self.hyper.residual_scale)?;
+        if !mixer.attends {
+            return Ok((made, Held { caches: None, states }));
+        }
+        let (attended, caches) = self.attention(b, x, layer, held.caches)?;
+        Ok((b.binary(Function::Add, attended, made)?, Held { caches, states }))
     }
 }

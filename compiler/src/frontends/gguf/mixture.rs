@@ -16,45 +16,74 @@ use super::{
 use crate::{build::Builder, graph::TensorId};
 
 impl Call<'_> {
-    /// The feed-forward network of the experts that a router chooses for each row, and of those that all rows share.
-    pub fn experts(&self, b: &mut Builder, x: TensorId, layer: u64, experts: &Experts) -> Result<TensorId> {
+    /// The feed-forward network of the experts that a router chooses for each row, of what it is `given`, and of those that all rows
+    /// share.
+    pub fn experts(
+        &self,
+        b: &mut Builder,
+        [x, given]: [TensorId; 2],
+        layer: u64,
+        experts: &Experts,
+    ) -> Result<TensorId> {
         let h = self.hyper;
-        let (chosen, weights) = self.chosen(b, x, layer, experts)?;
+        let (chosen, weights) = self.chosen(b, given, layer, experts)?;
+        let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), Size::from(h.width));
+        let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
+        let (own, weights) = match h.family.weighed_before {
+            true => {
+                let each = b.reshape_to(x, &[rows, Size::constant(1), width])?;
+                let each = b.binary(Function::Mul, each, weights)?;
+                (b.reshape_to(each, &[rows * used, width])?, None)
+            }
+            false => (x, Some(weights)),
+        };
         let inner = self.columns_of(layer, "ffn_down_exps")?;
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
-            let name = self.name(layer, part, "weight");
-            let matrices = self.tensors.expert_matrices(b, &name, [experts.count, rows, length])?;
-            let made = b.expert_product(x, chosen, &matrices)?;
-            let bias = self.name(layer, part, "bias");
-            match self.tensors.float_rows(b, &bias, [experts.count, rows])? {
-                None => Ok(made),
-                Some(bias) => {
-                    let (ids, count) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
-                    let ids = b.reshape_to(ids, &[count])?;
-                    let bias = b.gather(bias, ids, 0)?;
-                    b.binary(Function::Add, made, bias)
-                }
-            }
+            self.expert_part(b, [x, chosen], layer, part, [experts.count, rows, length])
         };
-        let up = product(b, x, "ffn_up_exps", [inner, h.width])?;
-        let gated = self.tensors.find(&self.name(layer, "ffn_gate_exps", "weight")).is_some();
-        let made = match gated {
-            true => {
-                let gate = product(b, x, "ffn_gate_exps", [inner, h.width])?;
-                self.gated(b, gate, up)?
+        let has = |part: &str| self.tensors.find(&self.name(layer, part, "weight")).is_some();
+        let made = if has("ffn_gate_up_exps") {
+            let both = product(b, own, "ffn_gate_up_exps", [2 * inner, h.width])?;
+            let (gate, up) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
+            self.gated(b, gate, up)?
+        } else {
+            let up = product(b, own, "ffn_up_exps", [inner, h.width])?;
+            match has("ffn_gate_exps") {
+                true => {
+                    let gate = product(b, own, "ffn_gate_exps", [inner, h.width])?;
+                    self.gated(b, gate, up)?
+                }
+                false => self.activated(b, up, layer)?,
             }
-            false => self.activated(b, up)?,
         };
         let made = product(b, made, "ffn_down_exps", [h.width, inner])?;
-        let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), Size::from(h.width));
         let made = b.reshape_to(made, &[rows, used, width])?;
-        let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
-        let made = b.binary(Function::Mul, made, weights)?;
+        let made = weights.map_or(Ok(made), |weights| b.binary(Function::Mul, made, weights))?;
         let made = b.reduce(ReduceKind::Sum, made, &[1], false)?;
         match self.shared_expert(b, x, layer)? {
             Some(shared) => b.binary(Function::Add, made, shared),
             None => Ok(made),
         }
+    }
+
+    /// A product of rows with weights of the experts that are chosen for them, and a bias if there is one.
+    fn expert_part(
+        &self,
+        b: &mut Builder,
+        [x, chosen]: [TensorId; 2],
+        layer: u64,
+        part: &str,
+        [count, rows, length]: [u64; 3],
+    ) -> Result<TensorId> {
+        let name = self.name(layer, part, "weight");
+        let matrices = self.tensors.expert_matrices(b, &name, [count, rows, length])?;
+        let made = b.expert_product(x, chosen, &matrices)?;
+        let bias = self.name(layer, part, "bias");
+        let Some(bias) = self.tensors.float_rows(b, &bias, [count, rows])? else { return Ok(made) };
+        let (ids, all) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
+        let ids = b.reshape_to(ids, &[all])?;
+        let bias = b.gather(bias, ids, 0)?;
+        b.binary(Function::Add, made, bias)
     }
 
     /// The experts of each row, `[rows, used]`, and their weights.
@@ -102,9 +131,14 @@ impl Call<'_> {
         }
         let inner = self.columns_of(layer, "ffn_down_shexp")?;
         let width = self.hyper.width;
-        let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
         let up = self.linear(b, x, layer, "ffn_up_shexp", [inner, width])?;
-        let made = self.gated(b, gate, up)?;
+        let made = match self.tensors.find(&self.name(layer, "ffn_gate_shexp", "weight")) {
+            Some(_) => {
+                let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
+                self.gated(b, gate, up)?
+            }
+            None => self.activated(b, up, layer)?,
+        };
         let made = self.linear(b, made, layer, "ffn_down_shexp", [width, inner])?;
         let Some(weights) =
             self.tensors.vector(b, &self.name(layer, "ffn_gate_inp_shexp", "weight"), width)?
@@ -141,8 +175,11 @@ impl Call<'_> {
     }
 
     /// A feed-forward network's one factor.
-    pub fn activated(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    pub fn activated(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
         let activation = self.hyper.family.activation;
+        if let Some(numbers) = self.hyper.xielu.get(layer as usize) {
+            return b.map(&[x], DType::F32, |p, x| numbers.bent(p, x[0]));
+        }
         b.map(&[x], DType::F32, |p, x| bent(p, activation, x[0]))
     }
 }
@@ -175,12 +212,13 @@ fn in_groups(b: &mut Builder, judged: TensorId, experts: u64, groups: Groups) ->
 fn bent(p: &mut halite_ops::expression::Expression, activation: Activation, x: Operand) -> Operand {
     match activation {
         Activation::Gelu => p.call(Function::GeluTanh, &[x]),
+        Activation::Relu => p.call(Function::Max, &[x, Operand::Constant(Scalar::Float(0.0))]),
         Activation::ReluSquared => {
             let zero = Operand::Constant(Scalar::Float(0.0));
             let part = p.call(Function::Max, &[x, zero]);
             p.call(Function::Mul, &[part, part])
         }
-        Activation::Silu | Activation::LimitedSilu => {
+        Activation::Silu | Activation::LimitedSilu | Activation::XIelu => {
             let part = p.call(Function::Sigmoid, &[x]);
             p.call(Function::Mul, &[x, part])
         }

@@ -5,6 +5,7 @@
 //! text as a whole.
 
 mod attention;
+mod delta_net;
 mod embed;
 mod experts;
 mod family;
@@ -18,7 +19,13 @@ mod latent_attention;
 mod layer;
 mod mixture;
 mod model;
+mod recurrent;
 mod rope;
+mod state_space;
+mod states;
+mod steps;
+mod unknown;
+mod xielu;
 
 pub use model::{BATCH, BATCH_SAMPLE, Gguf, VERIFY};
 

@@ -9,6 +9,7 @@ use super::{
     file::{File, unsupported},
     graph::{self, Inputs, Rows},
     hyper::Hyper,
+    layer::Held,
 };
 use crate::{
     CHOSEN, CompileError, Control, SAMPLING, Stage,
@@ -123,7 +124,7 @@ fn port(name: String, element: DType, dims: Vec<Dim>) -> Signature {
 }
 
 impl Model {
-    /// The caches of so many sequences, before or after a call.
+    /// What layers keep of so many sequences, before or after a call: the caches of those that attend, and other states.
     fn caches(&self, when: &str, sequences: Dim) -> impl Iterator<Item = Signature> {
         let h = &self.hyper;
         let row = |format: Option<BlockFormat>, dim: u64| match format {
@@ -135,12 +136,33 @@ impl Model {
         let sizes = [("key", row(self.held.keys, h.key_dim)), ("value", row(self.held.values, h.value_dim))];
         let when = when.to_owned();
         (0..h.layers).flat_map(move |layer| {
-            sizes.map(|(what, (element, dim))| {
+            let cache = |(what, (element, dim)): (&str, (DType, u64))| {
                 let dims =
                     [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
                 port(format!("{when}.{layer}.{what}"), element, dims.into())
-            })
+            };
+            let mut own: Vec<Signature> = Vec::new();
+            own.extend(sizes.into_iter().filter(|_| h.mixer(layer).attends).map(cache));
+            own.extend(h.states_of(layer).into_iter().map(|state| {
+                let dims = vec![sequences.clone(), Dim::Known(state.row())];
+                port(format!("{when}.{layer}.{}", state.name), DType::F32, dims)
+            }));
+            own
         })
+    }
+
+    /// Inputs or outputs of what layers keep, layer by layer.
+    fn by_layer(&self, all: &[TensorId]) -> Vec<Held> {
+        let mut all = all.iter().copied();
+        let one = |layer: u64| {
+            let caches = match self.hyper.mixer(layer).attends {
+                true => all.next().zip(all.next()).map(|(keys, values)| [keys, values]),
+                false => None,
+            };
+            let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
+            Held { caches, states }
+        };
+        (0..self.hyper.layers).map(one).collect()
     }
 
     /// What a function does. Encoders have only that which makes vectors, and decoders have it that are said to be for that.
@@ -214,13 +236,14 @@ impl Model {
             Does::Batch { draws } => (draws.then(|| ids[2]), Rows::Sequences),
             Does::Verify | Does::Embed => (None, Rows::All),
         };
-        let caches = &ids[2 + usize::from(further.is_some())..];
-        let context = b.dims(caches[0])[2];
+        let layers = self.by_layer(&ids[2 + usize::from(further.is_some())..]);
+        let keys = layers.iter().find_map(|held| held.caches).map(|[keys, _]| keys);
+        // That some layer attends was checked when the file was read.
+        let context = keys.map_or(0, |keys| b.dims(keys)[2]);
         if context == 0 || b.sizes(ids[0])[0] == 0 {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
         }
-        let caches = caches.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
-        let given = Inputs { tokens: ids[0], positions: ids[1], rows, caches, held: self.held, context };
+        let given = Inputs { tokens: ids[0], positions: ids[1], rows, layers, held: self.held, context };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
         let [has_logits, chooses] = does.gives();
         let chosen = match (does, further) {
@@ -234,9 +257,10 @@ impl Model {
         if let Some(chosen) = chosen {
             b.output(CHOSEN, chosen);
         }
-        for (layer, [keys, values]) in made.caches.into_iter().enumerate() {
-            b.output(&format!("present.{layer}.key"), keys);
-            b.output(&format!("present.{layer}.value"), values);
+        let kept =
+            made.layers.into_iter().flat_map(|held| held.caches.into_iter().flatten().chain(held.states));
+        for (port, id) in self.caches("present", Dim::Known(1)).zip(kept) {
+            b.output(&port.name, id);
         }
         Ok(())
     }
@@ -283,8 +307,9 @@ impl SourceModel for Model {
         let does = self.does(function)?;
         if does == Does::Embed {
             let states = vec![Dim::Symbol(TOKENS.into()), width.clone()];
+            let vector = Dim::Known(embed::vector_width(&self.file, &self.hyper));
             return Ok(vec![
-                port("embedding".into(), DType::F32, vec![width]),
+                port("embedding".into(), DType::F32, vec![vector]),
                 port("states".into(), DType::F32, states),
             ]);
         }
@@ -322,6 +347,10 @@ impl SourceModel for Model {
     }
 
     fn verify_drafts(&mut self) -> Result<()> {
+        if self.hyper.is_recurrent() {
+            let reason = "tokens that another model drafted, in a model with states that cannot be cut back";
+            return Err(unsupported(format!("{reason} ('{}')", self.hyper.family.name)));
+        }
         self.further.push(VERIFY);
         Ok(())
     }

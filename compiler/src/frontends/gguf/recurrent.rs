@@ -1,0 +1,189 @@
+//! Which parts a layer has, and the sizes of those that keep a state of one size in place of keys and values.
+
+use super::{
+    Result,
+    file::{File, invalid, unsupported},
+    keys::Keys,
+};
+
+/// Most taps of a convolution.
+const MOST_TAPS: u64 = 16;
+/// Most elements of a state along one dimension.
+const MOST_ELEMENTS: u64 = 1 << 18;
+/// States are rows of a multiple of so many elements: so those of several sequences begin at multiples of 256 bytes, which is the
+/// most that Vulkan lets a device ask for.
+const ROUND: u64 = 64;
+
+/// What a layer does before its feed-forward network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mixer {
+    /// Whether tokens attend to others.
+    pub attends: bool,
+    /// What carries a state from token to token, beside that or in its place.
+    pub recurrent: Option<Recurrent>,
+    /// Whether a feed-forward network comes behind it.
+    pub feeds: bool,
+}
+
+/// What carries a state from token to token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recurrent {
+    /// A gated convolution of a few tokens.
+    ShortConv {
+        /// Tokens that it sees.
+        taps: u64,
+    },
+    StateSpace(StateSpace),
+    DeltaNet(DeltaNet),
+}
+
+/// Sizes of a state-space layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StateSpace {
+    /// Tokens that its convolution sees.
+    pub taps: u64,
+    /// Elements of all heads.
+    pub inner: u64,
+    pub heads: u64,
+    /// Groups of heads that write and read in the same places.
+    pub groups: u64,
+    /// Places of a state.
+    pub state: u64,
+}
+
+impl StateSpace {
+    /// Elements of a head.
+    pub fn head(&self) -> u64 {
+        self.inner / self.heads
+    }
+
+    /// Channels of its convolution: what is written, and where it is written and read.
+    pub fn convolved(&self) -> u64 {
+        self.inner + 2 * self.groups * self.state
+    }
+
+    /// What it keeps behind the convolution.
+    pub fn held(&self) -> State {
+        State { name: "state", elements: self.inner * self.state }
+    }
+}
+
+/// Sizes of a gated delta net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeltaNet {
+    pub taps: u64,
+    /// Heads of values.
+    pub heads: u64,
+    /// Heads of queries and keys.
+    pub groups: u64,
+    /// Elements of a key and of a value.
+    pub state: u64,
+}
+
+impl DeltaNet {
+    /// Channels of its convolution: queries, keys and values.
+    pub fn convolved(&self) -> u64 {
+        (2 * self.groups + self.heads) * self.state
+    }
+
+    /// What it keeps behind the convolution.
+    pub fn held(&self) -> State {
+        State { name: "state", elements: self.heads * self.state * self.state }
+    }
+}
+
+/// A tensor that a layer keeps from call to call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub name: &'static str,
+    pub elements: u64,
+}
+
+impl State {
+    /// Elements of its row.
+    pub fn row(&self) -> u64 {
+        self.elements.next_multiple_of(ROUND)
+    }
+}
+
+impl Recurrent {
+    /// What it keeps, in a model of this width.
+    pub fn states(&self, width: u64) -> Vec<State> {
+        match self {
+            Recurrent::ShortConv { taps } => vec![columns(*taps, width)],
+            Recurrent::StateSpace(own) => vec![columns(own.taps, own.convolved()), own.held()],
+            Recurrent::DeltaNet(own) => vec![columns(own.taps, own.convolved()), own.held()],
+        }
+    }
+
+    /// What a layer has of them, as its tensors tell.
+    fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Option<Recurrent>> {
+        let has = |part: &str| file.has(&format!("blk.{layer}.{part}"));
+        if has("shortconv.conv.weight") {
+            return Ok(Some(Recurrent::ShortConv { taps: taps(keys, "shortconv.l_cache")? }));
+        }
+        if !has("ssm_a") {
+            return Ok(None);
+        }
+        if has("ssm_x.weight") {
+            let what = format!("a state-space layer with a decay for each channel ('blk.{layer}.ssm_x')");
+            return Err(unsupported(what));
+        }
+        let names = ["inner_size", "time_step_rank", "group_count", "state_size"];
+        let mut sizes = [0; 4];
+        for (size, name) in sizes.iter_mut().zip(names) {
+            *size = keys.count(&format!("ssm.{name}"))?;
+        }
+        let [inner, heads, groups, state] = sizes;
+        let taps = taps(keys, "ssm.conv_kernel")?;
+        let is_delta = has("ssm_ba.weight") || has("ssm_beta.weight");
+        let fits = sizes.iter().all(|size| *size <= MOST_ELEMENTS)
+            && inner.is_multiple_of(heads)
+            && heads.is_multiple_of(groups)
+            && (!is_delta || inner / heads == state);
+        match (fits, is_delta) {
+            (true, true) => Ok(Some(Recurrent::DeltaNet(DeltaNet { taps, heads, groups, state }))),
+            (true, false) => {
+                Ok(Some(Recurrent::StateSpace(StateSpace { taps, inner, heads, groups, state })))
+            }
+            _ => Err(invalid(format!(
+                "{inner} elements in {heads} heads of {groups} groups, with states of {state} ('{}')",
+                keys.key("ssm.*")
+            ))),
+        }
+    }
+}
+
+impl Mixer {
+    /// The parts of a layer, as its tensors tell.
+    fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Mixer> {
+        let recurrent = Recurrent::read(keys, file, layer)?;
+        let lone = keys.family.lone_parts;
+        // Without a state there has to be attention, unless a layer is one part alone: what is missing of it is told later.
+        let attends = file.has(&format!("blk.{layer}.attn_output.weight")) || recurrent.is_none() && !lone;
+        Ok(Mixer { attends, recurrent, feeds: !lone || !attends && recurrent.is_none() })
+    }
+
+    /// Those of all layers.
+    pub fn of_layers(keys: &Keys<'_>, file: &File, layers: u64) -> Result<Vec<Mixer>> {
+        let all: Vec<Mixer> =
+            (0..layers).map(|layer| Mixer::read(keys, file, layer)).collect::<Result<_>>()?;
+        match all.iter().any(|mixer| mixer.attends) {
+            true => Ok(all),
+            false => Err(invalid("no layer has attention")),
+        }
+    }
+}
+
+/// The columns that a convolution needs of those before.
+pub(super) fn columns(taps: u64, channels: u64) -> State {
+    State { name: "conv", elements: (taps - 1) * channels }
+}
+
+/// The taps of a convolution.
+fn taps(keys: &Keys<'_>, name: &str) -> Result<u64> {
+    match keys.count(name)? {
+        taps if (2..=MOST_TAPS).contains(&taps) => Ok(taps),
+        taps => Err(invalid(format!("'{}' is {taps}; there are 2 to {MOST_TAPS}", keys.key(name)))),
+    }
+}

@@ -1,0 +1,147 @@
+//! States of layers at the beginning and the end of a call, and the causal convolution that such layers share.
+
+use halite_ops::{DType, expression::Function};
+use halite_sizes::Size;
+
+use super::{
+    Result,
+    file::invalid,
+    layer::Call,
+    recurrent::{State, columns},
+    steps::float,
+};
+use crate::{
+    build::{Builder, Range},
+    graph::TensorId,
+};
+
+impl Call<'_> {
+    /// What a state is at the beginning of a call, `f32[sequences, …]` with these dimensions: zeros where a sequence begins.
+    pub fn state(
+        &self,
+        b: &mut Builder,
+        state: State,
+        held: Option<TensorId>,
+        dims: &[u64],
+    ) -> Result<TensorId> {
+        let all: Vec<Size> =
+            std::iter::once(self.sequences).chain(dims.iter().map(|size| Size::from(*size))).collect();
+        let (Some(held), Some(steps)) = (held, self.steps) else {
+            let zero = b.float(DType::F32, 0.0)?;
+            return b.expand_to(zero, &all);
+        };
+        let own = Range { start: Size::constant(0), step: 1, count: Size::from(state.elements) };
+        let held = b.slice(held, &[Range::all(self.sequences), own])?;
+        let held = b.map(&[held, steps.goes_on], DType::F32, |p, x| {
+            let begins = p.call(Function::Eq, &[x[1], float(0.0)]);
+            p.call(Function::Select, &[begins, float(0.0), x[0]])
+        })?;
+        b.reshape_to(held, &all)
+    }
+
+    /// What is kept of a state behind a call: its new value, unless a sequence had no token.
+    pub fn kept(
+        &self,
+        b: &mut Builder,
+        state: State,
+        held: Option<TensorId>,
+        new: TensorId,
+    ) -> Result<Option<TensorId>> {
+        let (Some(held), Some(steps)) = (held, self.steps) else { return Ok(None) };
+        let new = b.reshape_to(new, &[self.sequences, state.elements.into()])?;
+        let rest = (state.row() - state.elements) as i64;
+        let new = b.pad(new, &[(0, 0), (0, rest)], halite_ops::pad::Border::Constant, 0.0)?;
+        let kept = b.map(&[held, new, steps.has_any], DType::F32, |p, x| {
+            let is_nobody = p.call(Function::Eq, &[x[2], float(0.0)]);
+            p.call(Function::Select, &[is_nobody, x[0], x[1]])
+        })?;
+        Ok(Some(kept))
+    }
+
+    /// Columns `x`, `[rows, channels]`, each convolved with its own taps over what was before: gives the same, and what is kept.
+    pub fn causal_conv(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        name: &str,
+        [taps, channels]: [u64; 2],
+        held: Option<TensorId>,
+    ) -> Result<(TensorId, Option<TensorId>)> {
+        let (sequences, len) = (self.sequences, self.len);
+        let state = columns(taps, channels);
+        let past = self.state(b, state, held, &[taps - 1, channels])?;
+        let own = b.reshape_to(x, &[sequences, len, channels.into()])?;
+        let all = b.concat(&[past, own], 1)?;
+        let weights = self.taps(b, name, [taps, channels])?;
+        let part = |b: &mut Builder, start: u64, count: Size| {
+            let part = Range { start: Size::from(start), step: 1, count };
+            b.slice(all, &[Range::all(sequences), part, Range::all(channels.into())])
+        };
+        let mut made = None;
+        for (tap, weights) in (0..).zip(weights) {
+            let seen = part(b, tap, len)?;
+            made = Some(match made {
+                None => b.binary(Function::Mul, seen, weights)?,
+                Some(sum) => b.map(&[sum, seen, weights], DType::F32, |p, x| {
+                    let more = p.call(Function::Mul, &x[1..]);
+                    p.call(Function::Add, &[x[0], more])
+                })?,
+            });
+        }
+        let made = made.ok_or_else(|| invalid(format!("the convolution '{name}' has no taps")))?;
+        let new = match (len == 1, self.steps) {
+            (false, Some(steps)) => {
+                // Behind the last token that counts.
+                let places = b.count_from(0, taps - 1)?;
+                let places = b.binary(Function::Add, places, steps.count)?;
+                b.gather(all, places, 1)?
+            }
+            _ => {
+                let last = Range { start: len, step: 1, count: Size::from(taps - 1) };
+                b.slice(all, &[Range::all(sequences), last, Range::all(channels.into())])?
+            }
+        };
+        let kept = self.kept(b, state, held, new)?;
+        Ok((b.reshape_to(made, &[self.rows(), channels.into()])?, kept))
+    }
+
+    /// The weights of each tap of a convolution, `f32[channels]`; the file has those of a channel together.
+    fn taps(&self, b: &mut Builder, name: &str, [taps, channels]: [u64; 2]) -> Result<Vec<TensorId>> {
+        let Some(all) = self.tensors.floats(name)? else {
+            return Err(invalid(format!("the tensor '{name}' is missing")));
+        };
+        if taps.checked_mul(channels) != Some(all.len() as u64) {
+            return Err(invalid(format!(
+                "the tensor '{name}' has {} elements, and not {channels} channels of {taps} taps",
+                all.len()
+            )));
+        }
+        let one = |tap: usize| -> Vec<u8> {
+            all.iter().skip(tap).step_by(taps as usize).flat_map(|weight| weight.to_le_bytes()).collect()
+        };
+        (0..taps as usize)
+            .map(|tap| b.constant("taps", DType::F32.into(), &[channels], one(tap).into()))
+            .collect()
+    }
+
+    /// A gated convolution of a few tokens: `out (c * conv(b * x))`.
+    pub fn short_conv(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        taps: u64,
+        held: &[TensorId],
+    ) -> Result<(TensorId, Vec<TensorId>)> {
+        let width = self.hyper.width;
+        let all = self.linear(b, x, layer, "shortconv.in_proj", [3 * width, width])?;
+        let part = |b: &mut Builder, place: u64| self.columns(b, all, place * width, width);
+        let (before, behind, own) = (part(b, 0)?, part(b, 1)?, part(b, 2)?);
+        let own = b.binary(Function::Mul, before, own)?;
+        let name = self.name(layer, "shortconv.conv", "weight");
+        let (made, kept) = self.causal_conv(b, own, &name, [taps, width], held.first().copied())?;
+        let made = b.binary(Function::Mul, behind, made)?;
+        let made = self.linear(b, made, layer, "shortconv.out_proj", [width, width])?;
+        Ok((made, kept.into_iter().collect()))
+    }
+}

@@ -1,0 +1,113 @@
+//! What is told of a file whose architecture is not known: which of its tensors no known architecture has, and what they are for.
+
+use std::collections::BTreeSet;
+
+use super::{family::FAMILIES, file::File, file::unsupported};
+use crate::CompileError;
+
+/// Tensors by the beginnings of their names within a layer or the model, and what they are for, of ideas that are not known.
+const IDEAS: &[(&str, &str)] = &[
+    ("ssm_x", "state-space layers with a decay for each channel"),
+    ("ssm_", "state-space layers of another kind"),
+    ("time_mix_", "time mixing (RWKV)"),
+    ("channel_mix_", "channel mixing (RWKV)"),
+    ("per_layer_", "embeddings for each layer"),
+    ("inp_gate", "embeddings for each layer"),
+    ("altup_", "alternating updates of several states"),
+    ("laurel_", "low-rank residual paths"),
+    ("indexer.", "attention to keys that an indexer chooses"),
+    ("cross_attn_", "attention to an encoder's states"),
+    ("enc.", "an encoder in front of a decoder"),
+    ("dec.", "a decoder behind an encoder"),
+    ("ffn_latent_", "experts that work on a shorter row"),
+    ("attn_sub_norm", "norms within attention (BitNet)"),
+    ("ffn_sub_norm", "norms within feed-forward networks (BitNet)"),
+    ("cls", "a classifier of texts"),
+    ("v.", "a tower for pictures"),
+    ("a.", "a tower for sound"),
+    ("mm.", "a projection of pictures or sound"),
+    ("vis_", "weights for pictures"),
+];
+
+/// Beginnings of names of tensors that known architectures have.
+const KNOWN: &[&str] = &[
+    "token_embd",
+    "position_embd",
+    "token_types",
+    "output",
+    "dense_2",
+    "dense_3",
+    "rope_f",
+    "attn_norm",
+    "attn_q",
+    "attn_k",
+    "attn_v",
+    "attn_output",
+    "attn_gate",
+    "attn_sinks",
+    "attn_rot_embd",
+    "post_attention_norm",
+    "post_ffw_norm",
+    "layer_output_norm",
+    "ffn_norm",
+    "ffn_gate.",
+    "ffn_up.",
+    "ffn_down.",
+    "ffn_gate_inp",
+    "ffn_gate_exps",
+    "ffn_gate_up_exps",
+    "ffn_up_exps",
+    "ffn_down_exps",
+    "ffn_gate_shexp",
+    "ffn_up_shexp",
+    "ffn_down_shexp",
+    "exp_probs_b",
+    "nextn.",
+    "shortconv.",
+    "ssm_in",
+    "ssm_conv1d",
+    "ssm_dt.",
+    "ssm_a",
+    "ssm_d",
+    "ssm_norm",
+    "ssm_out",
+    "ssm_b",
+];
+
+/// Most names of tensors in the message.
+const MOST_NAMES: usize = 6;
+
+/// The name of a tensor within its layer, or in the model.
+fn part(name: &str) -> &str {
+    let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    in_layer.filter(|(layer, _)| layer.parse::<u64>().is_ok()).map_or(name, |(_, part)| part)
+}
+
+/// The error that a file's architecture is not known.
+pub(super) fn refused(name: &str, file: &File) -> CompileError {
+    let begins = |part: &str, list: &[&str]| list.iter().any(|own| part.starts_with(own));
+    let foreign: BTreeSet<&str> = file.names().filter(|name| !begins(part(name), KNOWN)).collect();
+    let ideas: BTreeSet<&str> = foreign
+        .iter()
+        .filter_map(|name| IDEAS.iter().find(|(own, _)| part(name).starts_with(own)))
+        .map(|(_, what)| *what)
+        .collect();
+    // One name stands for those of all layers.
+    let named = |name: &&str| match part(name) {
+        part if part.len() == name.len() => part.to_owned(),
+        part => format!("blk.*.{part}"),
+    };
+    let names: BTreeSet<String> = foreign.iter().map(named).collect();
+    let shown: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
+    let shown = format!("{}{}", shown.join(", "), if names.len() > MOST_NAMES { ", …" } else { "" });
+    let missing = match (names.is_empty(), ideas.is_empty()) {
+        (true, _) => "its tensors are of known kinds, but not how it puts them together".to_owned(),
+        (_, true) => format!("no known architecture has its tensors {shown}"),
+        _ => {
+            let ideas: Vec<&str> = ideas.into_iter().collect();
+            format!("what is missing: {} ({shown})", ideas.join("; "))
+        }
+    };
+    let known = FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ");
+    unsupported(format!("the architecture '{name}' ('general.architecture'); {missing}; there are: {known}"))
+}

@@ -48,7 +48,7 @@ fn gather_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
     Ok(vec![b.gather_elements(data, node.input(1)?, axis)?])
 }
 
-fn gather_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn gather_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let batch = node.int("batch_dims", 0)?;
     let batch = usize::try_from(batch).map_err(|_| node.invalid(format!("{batch} shared dimensions")))?;
     Ok(vec![b.gather_nd(node.input(0)?, node.input(1)?, batch)?])

@@ -22,7 +22,11 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     check_places(b, node, axis)?;
-    Ok(vec![b.gather(data, node.input(1)?, axis)?])
+    let made = b.gather(data, node.input(1)?, axis)?;
+    if axis == 0 {
+        b.remember_picked(made, data, node.input(1)?);
+    }
+    Ok(vec![made])
 }
 
 /// Fails for constant indices that lie outside of a dimension that is known; others are for the device to bound.

@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use halite_ops::{
     DType, Operation,
+    blocks::BlockFormat,
     expert_matmul::{ExpertMatMul, RowLayout},
-    expression::Function,
+    expression::{Function, Operand, Scalar},
 };
 use halite_sizes::Size;
 
 use super::{Builder, Result};
-use crate::graph::TensorId;
+use crate::graph::{ElementType, TensorId};
 
 /// A matrix of weights for each expert, in parts that devices can bind. Parts are whole experts.
 #[derive(Clone, Debug)]
@@ -99,4 +100,84 @@ impl Builder {
         }
         sum.ok_or_else(|| wrong(self))
     }
+
+    /// Remembers that matrices are those of known ones, `[count, rows, columns]`, at places of a vector, as exporters write experts
+    /// that rows choose. Products with them need not move them. Does nothing where they are no such matrices.
+    pub fn remember_picked(&mut self, made: TensorId, matrices: TensorId, places: TensorId) {
+        let known = self.tensor(matrices).constant.is_some();
+        let floats = matches!(self.element(matrices), ElementType::Of(DType::F32 | DType::F16));
+        if known && floats && self.rank(matrices) == 3 && self.rank(places) == 1 {
+            self.picked.insert(made, (matrices, places));
+        }
+    }
+
+    /// The product of matrices that were taken by index and a column for each, `[places, rows, 1]`, or of a row for each and the
+    /// matrices, `[places, 1, columns]`. None where they are no such matrices, or their rows none that kernels take.
+    ///
+    /// # Errors
+    /// The graph cannot grow so far.
+    pub fn product_of_picked(&mut self, a: TensorId, b: TensorId) -> Result<Option<TensorId>> {
+        let one = Size::constant(1);
+        let (x, picked, before) = match (self.picked.get(&a), self.picked.get(&b)) {
+            (Some(picked), None) => (b, *picked, true),
+            (None, Some(picked)) => (a, *picked, false),
+            _ => return Ok(None),
+        };
+        let (matrices, places) = picked;
+        let ([count, rows, columns], [tokens]) = (self.dims(matrices), self.sizes(places)) else {
+            return Ok(None);
+        };
+        let (count, rows, columns, tokens) = (*count, *rows, *columns, *tokens);
+        if count == 0 || tokens.is_data() {
+            return Ok(None);
+        }
+        let (length, made) = if before { (columns, rows) } else { (rows, columns) };
+        let line =
+            [tokens, if before { length.into() } else { one }, if before { one } else { length.into() }];
+        let element = self.element(matrices);
+        if self.sizes(x) != line || self.element(x) != element || !length.is_multiple_of(CHUNK) || made == 0 {
+            return Ok(None);
+        }
+        let dtype = element.storage();
+        let bytes = self.tensor(matrices).constant.clone().unwrap_or_default();
+        let bytes = if before { bytes } else { turned(&bytes, [rows, columns], dtype.size()) };
+        let layout = BlockFormat::of_floats(dtype).map_or(RowLayout::Floats(dtype), RowLayout::Blocks);
+        let name = self.tensor(matrices).name.clone();
+        let weights = self.expert_matrices(&name, layout, [count, made, length], &bytes)?;
+        let x = self.reshape_to(x, &[tokens, length.into()])?;
+        let chosen = self.places_at_front(places, count)?;
+        let chosen = self.reshape_to(chosen, &[tokens, one])?;
+        let product = self.expert_product(x, chosen, &weights)?;
+        let product = self.cast(product, element)?;
+        let dims = if before { [tokens, made.into(), one] } else { [tokens, one, made.into()] };
+        self.reshape_to(product, &dims).map(Some)
+    }
+
+    /// Places of `count`, of which negative ones count from the end.
+    fn places_at_front(&mut self, places: TensorId, count: u64) -> Result<TensorId> {
+        let places = self.cast(places, DType::I32)?;
+        let int = |value: i64| Operand::Constant(Scalar::Int(value, DType::I32));
+        self.map(&[places], DType::I32, |p, x| {
+            let negative = p.call(Function::Lt, &[x[0], int(0)]);
+            let turned = p.call(Function::Add, &[x[0], int(count as i64)]);
+            p.call(Function::Select, &[negative, turned, x[0]])
+        })
+    }
+}
+
+/// Elements of which rows that kernels take have a multiple.
+const CHUNK: u64 = 32;
+
+/// Matrices with their rows as columns.
+fn turned(bytes: &Bytes, [rows, columns]: [u64; 2], size: u64) -> Bytes {
+    let [rows, columns, size] = [rows, columns, size].map(|number| number as usize);
+    let mut made = Vec::with_capacity(bytes.len());
+    for matrix in bytes.chunks_exact((rows * columns * size).max(1)) {
+        for column in 0..columns {
+            for row in 0..rows {
+                made.extend_from_slice(&matrix[(row * columns + column) * size..][..size]);
+            }
+        }
+    }
+    made.into()
 }

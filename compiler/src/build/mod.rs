@@ -121,6 +121,8 @@ pub struct Builder {
     numbers: HashMap<TensorId, Size>,
     /// Floats that are made of codes, scales and zero points; see [`Builder::remember_codes`].
     codes: HashMap<TensorId, (TensorId, TensorId, Option<TensorId>)>,
+    /// Matrices that were taken by index, of which ones, and the places; see [`Builder::remember_picked`].
+    picked: HashMap<TensorId, (TensorId, TensorId)>,
     /// What was left to devices of what sizes decide.
     late: HashMap<TensorId, late::Late>,
     /// Of what was left to devices, the few floats that are known as they are computed of sizes.

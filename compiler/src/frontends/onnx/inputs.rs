@@ -64,22 +64,27 @@ const BEFORE: &[(i64, usize, &str)] = &[
 
 /// The same of `com.microsoft`.
 const MICROSOFT: &[(usize, &str)] = &[
-    (1, "Gelu QuickGelu"),
-    (2, "BiasGelu FastGelu FusedMatMul"),
-    (3, "DequantizeLinear FusedGemm QuantizeLinear"),
+    (1, "Gelu NhwcMaxPool QuickGelu"),
+    (
+        2,
+        "BiasGelu BiasSplitGelu CDist ExpandDims FastGelu FusedMatMul GatherND GridSample TransposeMatMul Trilu",
+    ),
+    (3, "BiasAdd DequantizeLinear FusedGemm GroupNorm MatMulBnb4 NhwcConv Pad QuantizeLinear Range"),
     (4, "FusedConv GatherBlockQuantized RotaryEmbedding SkipSimplifiedLayerNormalization"),
     (
         5,
         "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu QLinearSigmoid \
-         QLinearSoftmax SkipLayerNormalization",
+         QLinearSoftmax SkipGroupNorm SkipLayerNormalization",
     ),
     (6, "MatMulNBits"),
     (7, "Attention MatMulIntegerToFloat"),
-    (8, "QLinearAdd QLinearMul"),
-    (9, "EmbedLayerNormalization QAttention QGemm QLinearWhere"),
+    (8, "MoE QLinearAdd QLinearMul"),
+    (9, "EmbedLayerNormalization QAttention QGemm QLinearConv QLinearWhere"),
     (10, "MultiHeadAttention"),
     (12, "DynamicQuantizeLSTM"),
+    (15, "QMoE"),
     (17, "GroupQueryAttention"),
+    (18, "QEmbedLayerNormalization"),
     (MANY, "QLinearConcat"),
 ];
 
@@ -137,7 +142,7 @@ mod tests {
         assert_eq!([12, 13].map(|version| most_inputs("", "ReduceSum", version)), [1, 2].map(Some));
         assert_eq!(most_inputs("", "Concat", 13), None);
         assert_eq!(most_inputs("com.microsoft", "QuickGelu", 1), Some(1));
-        assert_eq!(most_inputs("com.microsoft", "Pad", 1), None);
+        assert_eq!(most_inputs("com.microsoft", "Resize", 1), None);
     }
 
     #[test]

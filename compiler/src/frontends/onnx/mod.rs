@@ -16,6 +16,8 @@ mod hostile_tests;
 mod importer;
 mod inputs;
 mod listed;
+#[cfg(test)]
+mod microsoft_tests;
 mod model;
 mod names;
 mod narrow;

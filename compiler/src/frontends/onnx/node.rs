@@ -33,14 +33,28 @@ pub(crate) struct NodeView<'m> {
 impl<'m> NodeView<'m> {
     /// The same node as an operator of another version that reads this tensor alone.
     pub(super) fn over(&self, tensor: TensorId, version: i64) -> NodeView<'m> {
+        NodeView { inputs: vec![Some(tensor)], ..self.of_version(version) }
+    }
+
+    /// The same node as an operator of another version.
+    pub(super) fn of_version(&self, version: i64) -> NodeView<'m> {
         NodeView {
             version,
-            inputs: vec![Some(tensor)],
+            inputs: self.inputs.clone(),
             used: self.used.clone(),
             location: self.location.clone(),
             attributes: self.attributes.clone(),
             constants: self.constants.clone(),
         }
+    }
+
+    /// The same node with another tensor for an input.
+    pub(super) fn with(&self, index: usize, tensor: TensorId) -> NodeView<'m> {
+        let mut made = self.of_version(self.version);
+        if let Some(input) = made.inputs.get_mut(index) {
+            *input = Some(tensor);
+        }
+        made
     }
 
     /// An input that must be there.

@@ -124,3 +124,30 @@ fn what_is_missing_is_imputed() {
     assert!(refused.contains("no list of lines"), "{refused}");
     assert!(of(FLOAT, &[list(&[1.0])], &[2, 3, 2]).is_ok());
 }
+
+#[test]
+fn products_with_matrices_that_places_choose_do_not_move_them() {
+    let weights: Vec<f32> = (0..3 * 32 * 32).map(|at| (at * 29 % 61) as f32 / 16.0 - 2.0).collect();
+    let x: Vec<f64> = (0..4 * 32).map(|at| f64::from(at * 7 % 11) - 5.0).collect();
+    let places = [2i64, 0, -1, 1];
+    // Weights before columns, and behind rows.
+    for before in [true, false] {
+        let names = if before { ["m", "x"] } else { ["x", "m"] };
+        let nodes = [node("Gather", &["w", "p"], &["m"], &[]), node("MatMul", &names, &["y"], &[])];
+        let line = if before { [4, 32, 1] } else { [4, 1, 32] };
+        let constants = [tensor("w", FLOAT, &[3, 32, 32], &floats(weights.iter().copied()))];
+        let inputs = [port("x", FLOAT, &line), port("p", INT64, &[4])];
+        let bytes = model(&graph(&nodes, &constants, &inputs, &[port("y", FLOAT, &line)]), &[]);
+        let graph = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap();
+        assert!(format!("{graph:?}").contains("ExpertMatMul"), "weights are moved");
+        let found = graph.evaluate(&[Values::Float(x.clone()), Values::Int(places.to_vec())]).unwrap();
+        let wanted = (0..4 * 32).map(|at| {
+            let (row, own) = (at / 32, at % 32);
+            let matrix = places[row].rem_euclid(3) as usize * 1024;
+            let at = |k: usize| if before { own * 32 + k } else { k * 32 + own };
+            (0..32).map(|k| f64::from(weights[matrix + at(k)]) * x[row * 32 + k]).sum::<f64>()
+        });
+        let (found, wanted) = (found[0].floats(), wanted.collect::<Vec<_>>());
+        assert!(found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?} for {wanted:?}");
+    }
+}

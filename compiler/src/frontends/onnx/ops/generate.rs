@@ -53,7 +53,7 @@ fn constant_of_shape(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorI
 }
 
 /// `start`, `start + delta`, …, below `limit`.
-fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn range(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let element = b.element(node.input(0)?);
     let all = [node.input(0)?, node.input(1)?, node.input(2)?];
     if all.iter().any(|id| b.tensor(*id).constant.is_none()) {
@@ -173,7 +173,7 @@ fn eye_like(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 /// The upper or lower triangle of matrices; 0 elsewhere.
-fn trilu(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn trilu(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let element = b.element(data);
     let &[.., rows, columns] = b.sizes(data) else { return Err(node.invalid("takes matrices")) };

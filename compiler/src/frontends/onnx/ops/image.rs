@@ -38,7 +38,7 @@ fn sum(b: &mut Builder, all: &[TensorId]) -> Result<TensorId> {
     rest.iter().try_fold(*first, |sum, next| b.binary(Function::Add, sum, *next))
 }
 
-fn grid_sample(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn grid_sample(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, grid) = (node.input(0)?, node.input(1)?);
     let (dims, places) = (b.sizes(x).to_vec(), b.sizes(grid).to_vec());
     let rank = dims.len().saturating_sub(2);

@@ -22,7 +22,11 @@ fn gather(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axis = node.axis(node.int("axis", 0)?, b.rank(data))?;
     check_places(b, node, axis)?;
-    Ok(vec![b.gather(data, node.input(1)?, axis)?])
+    let made = b.gather(data, node.input(1)?, axis)?;
+    if axis == 0 {
+        b.remember_picked(made, data, node.input(1)?);
+    }
+    Ok(vec![made])
 }
 
 /// Fails for constant indices that lie outside of a dimension that is known; others are for the device to bound.
@@ -48,7 +52,7 @@ fn gather_elements(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
     Ok(vec![b.gather_elements(data, node.input(1)?, axis)?])
 }
 
-fn gather_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn gather_nd(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let batch = node.int("batch_dims", 0)?;
     let batch = usize::try_from(batch).map_err(|_| node.invalid(format!("{batch} shared dimensions")))?;
     Ok(vec![b.gather_nd(node.input(0)?, node.input(1)?, batch)?])

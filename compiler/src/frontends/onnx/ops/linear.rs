@@ -14,7 +14,11 @@ pub(super) const OPS: &[(&str, Import)] = &[("Det", det), ("Gemm", gemm), ("MatM
 const MOST_ROWS: u64 = 32;
 
 fn matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    Ok(vec![b.matmul(node.input(0)?, node.input(1)?)?])
+    let (x, y) = (node.input(0)?, node.input(1)?);
+    if let Some(made) = b.product_of_picked(x, y)? {
+        return Ok(vec![made]);
+    }
+    Ok(vec![b.matmul(x, y)?])
 }
 
 pub(super) fn gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -144,7 +144,7 @@ fn batch_before(b: &mut Builder, x: TensorId) -> Result<TensorId> {
     b.transpose(x, &order)
 }
 
-fn fused_matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn fused_matmul(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (mut x, mut y) = (node.input(0)?, node.input(1)?);
     if node.flag("transBatchA", false)? {
         x = batch_before(b, x)?;

@@ -21,9 +21,10 @@ use crate::{
 
 pub(super) const MICROSOFT: &[(&str, Import)] = &[
     ("Attention", attention),
-    ("EmbedLayerNormalization", embed),
+    ("EmbedLayerNormalization", |b, node| embed(b, node, false)),
     ("MultiHeadAttention", multi_head),
     ("QAttention", quantized_attention),
+    ("QEmbedLayerNormalization", |b, node| embed(b, node, true)),
 ];
 
 /// Queries, keys and values, `[batch, heads, len, dim]`, those of earlier calls included.
@@ -338,30 +339,55 @@ fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![made, k, v])
 }
 
-/// Sums of rows for words, places and segments, normalized.
-fn embed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+/// The inputs of an embedding's tables of codes that have their scales and zero points: so far behind the tables.
+const SCALES: usize = 6;
+const ZEROS: usize = 11;
+
+/// A table or vector of an embedding, or rows of it: floats, or what codes stand for.
+fn table(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    input: usize,
+    rows: Option<TensorId>,
+    coded: bool,
+) -> Result<TensorId> {
+    let mut own = node.input(input)?;
+    if let Some(rows) = rows {
+        own = b.gather(own, rows, 0)?;
+    }
+    if !coded {
+        return Ok(own);
+    }
+    let scale = b.reshape(node.input(input + SCALES)?, &[])?;
+    let zero = b.reshape(node.input(input + ZEROS)?, &[])?;
+    b.dequantize(own, scale, Some(zero), DType::F32.into())
+}
+
+/// Sums of rows for words, places and segments, normalized; `coded` where tables are codes.
+fn embed(b: &mut Builder, node: &NodeView<'_>, coded: bool) -> Result<Vec<TensorId>> {
     let (words, segments) = (node.input(0)?, node.optional(1));
     let &[batch, len] = b.sizes(words) else {
         return Err(node.invalid(format!("{} is no batch of words", b.describe(&[words]))));
     };
-    let mut sum = b.gather(node.input(2)?, words, 0)?;
-    let places = match node.optional(8) {
+    let mut sum = table(b, node, 2, Some(words), coded)?;
+    let places = match node.optional(8).filter(|_| !coded) {
         Some(places) => places,
         None => {
             let row = b.count_from(0, len)?;
             b.reshape_to(row, &[1.into(), len])?
         }
     };
-    let of_places = b.gather(node.input(3)?, places, 0)?;
+    let of_places = table(b, node, 3, Some(places), coded)?;
     sum = b.binary(Function::Add, sum, of_places)?;
-    if let (Some(segments), Some(table)) = (segments, node.optional(4)) {
-        let of_segments = b.gather(table, segments, 0)?;
+    if let (Some(segments), Some(_)) = (segments, node.optional(4)) {
+        let of_segments = table(b, node, 4, Some(segments), coded)?;
         sum = b.binary(Function::Add, sum, of_segments)?;
     }
     let rank = b.rank(sum);
     let epsilon = node.float("epsilon", 1e-12)?;
     let norm = Normalization { kind: NormKind::Group, first: rank - 1, end: rank, groups: 1, epsilon };
-    let made = b.normalize(sum, Some(node.input(5)?), Some(node.input(6)?), norm)?;
+    let (scale, shift) = (table(b, node, 5, None, coded)?, table(b, node, 6, None, coded)?);
+    let made = b.normalize(sum, Some(scale), Some(shift), norm)?;
     let lengths = match node.optional(7) {
         Some(mask) => b.reduce(ReduceKind::Sum, mask, &[1], false)?,
         None => {

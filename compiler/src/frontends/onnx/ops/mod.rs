@@ -15,7 +15,10 @@ mod linear;
 mod linear_attention;
 mod microsoft;
 mod microsoft_attention;
+mod microsoft_experts;
 mod microsoft_group;
+mod microsoft_names;
+mod microsoft_pictures;
 mod microsoft_quantized;
 mod microsoft_rows;
 mod microsoft_window;
@@ -80,7 +83,10 @@ const ONNX: &[&[(&str, Import)]] = &[
 const MICROSOFT: &[&[(&str, Import)]] = &[
     microsoft::MICROSOFT,
     microsoft_attention::MICROSOFT,
+    microsoft_experts::MICROSOFT,
     microsoft_group::MICROSOFT,
+    microsoft_pictures::MICROSOFT,
+    microsoft_names::MICROSOFT,
     microsoft_quantized::MICROSOFT,
     microsoft_rows::MICROSOFT,
     quantize::MICROSOFT,

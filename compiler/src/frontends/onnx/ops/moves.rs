@@ -176,7 +176,7 @@ fn center_crop_pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
 }
 
 /// Borders are an attribute before version 11, and an input since.
-fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn pad(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let rank = b.rank(data);
     let value = match node.optional(2) {

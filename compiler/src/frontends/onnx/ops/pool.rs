@@ -66,7 +66,7 @@ fn order(node: &NodeView<'_>) -> Result<u64> {
     u64::try_from(p).map_err(|_| node.invalid(format!("a norm of order {p}")))
 }
 
-fn max_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn max_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, input) = spatial(b, node)?;
     let kernel = kernel(node, input.len())?;
     let sliding = window(node, &input, &kernel)?;

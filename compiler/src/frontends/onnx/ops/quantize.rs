@@ -132,7 +132,7 @@ fn requantized(
     b.quantize(products, scale, zero, to)
 }
 
-fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(3)?);
     let (x_scale, w_scale, scale) = (node.input(1)?, node.input(4)?, node.input(6)?);
     let (w_zero, zero) = (node.optional(5), node.optional(7));

@@ -191,7 +191,7 @@ fn squeeze(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![b.reshape_to(data, &kept)?])
 }
 
-fn unsqueeze(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn unsqueeze(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let data = node.input(0)?;
     let axes = node.ints_of(b, "axes", 1, "the axes")?.ok_or_else(|| node.invalid("the axes are missing"))?;
     let mut old = b.sizes(data).to_vec().into_iter();

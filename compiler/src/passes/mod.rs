@@ -25,6 +25,7 @@ mod linear;
 mod lookups;
 mod merge;
 mod moves;
+mod narrow;
 mod norm_lines;
 mod normed;
 mod norms;
@@ -129,6 +130,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(inline::run),
     },
     Pass {
+        name: "single-terms",
+        summary: "makes elementwise operations of products whose sums have one term, and leaves out sums along one place",
+        needs: &["plain-casts"],
+        run: Run::Regions(narrow::run),
+    },
+    Pass {
         name: "fixed-indices",
         summary: "makes slices of what is picked by fixed indices at one distance",
         needs: &["channels-first"],
@@ -149,7 +156,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "fuse-elementwise",
         summary: "joins elementwise operations into one",
-        needs: &["clean", "plain-batch-norm", "inline-scalars", "joined-parts", "look-ups"],
+        needs: &["clean", "plain-batch-norm", "inline-scalars", "single-terms", "joined-parts", "look-ups"],
         run: Run::Regions(fuse::run),
     },
     Pass {

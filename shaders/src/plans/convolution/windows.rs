@@ -21,8 +21,13 @@ const TERMS: u64 = 32;
 const PATCH: [u64; 2] = [4, 2];
 const PATCHES: u64 = 8;
 
-/// Most places of images with kernels of 1x1: their windows are copies. With eight places the product took as long as `exchange.comp`.
-const POINTS: u64 = 4;
+/// Places that a workgroup of `exchange.comp` computes, which is what serves kernels of 1x1.
+const POINTS: u64 = 32;
+
+/// Microseconds of the dispatches before and behind the product and of an element that they move, and operations in a microsecond of the
+/// product and of `exchange.comp`: read off ten shapes on llvmpipe, two loaded cores.
+const MOVES: (f64, f64) = (300.0, 0.05);
+const RATES: (f64, f64) = (14e3, 16e3);
 
 /// Most bytes of windows in memory.
 const MOST_WINDOWS: u64 = 1 << 26;
@@ -90,8 +95,11 @@ fn product(shape: &Convolution, dtype: DType, params: &Params) -> Result<MatMul,
         return Err(Unfit("wants rows and columns that are known when it is chosen".into()));
     }
     let places = rows * columns;
-    let most = most_places(shape, params)?;
-    if places > most {
+    let (points, most) = (shape.window.kernel == [1, 1], most_places(shape, params)?);
+    if points && (places > u64::from(params.get("points")?) || !points_pay(shape, places.exact())) {
+        return Err(Unfit("takes longer than kernels of 1x1 do for these sizes".into()));
+    }
+    if !points && places > most {
         return Err(Unfit(format!(
             "is for images of up to {most} places with such kernels, there are {places}"
         )));
@@ -108,7 +116,6 @@ fn product(shape: &Convolution, dtype: DType, params: &Params) -> Result<MatMul,
 fn most_places(shape: &Convolution, params: &Params) -> Result<Size, Unfit> {
     let (w, [rows, columns]) = (&shape.window, shape.window.output());
     Ok(match (w.kernel, w.strides, w.dilations) {
-        ([1, 1], ..) => POINTS.into(),
         ([3, 3], [1, 1] | [2, 2], [1, 1]) => {
             let patches = rows.div_ceil(PATCH[0]) * columns.div_ceil(PATCH[1]);
             let computed = patches.div_ceil(PATCHES) * (PATCHES * PATCH[0] * PATCH[1]);
@@ -116,6 +123,16 @@ fn most_places(shape: &Convolution, params: &Params) -> Result<Size, Unfit> {
         }
         _ => u64::from(params.get("places")?).into(),
     })
+}
+
+/// Whether windows of one element, which are copies, take less time than what is computed of places that are not there.
+fn points_pay(shape: &Convolution, places: u64) -> bool {
+    // Any number of images is right: the example's decides.
+    let rows = shape.images.value() as f64 * places as f64 * shape.groups as f64;
+    let (terms, filters) = (shape.depth() as f64, shape.filters as f64);
+    let operations = 2.0 * rows * terms * filters;
+    let there = places as f64 / places.next_multiple_of(POINTS).max(1) as f64;
+    MOVES.0 + MOVES.1 * rows * (terms + filters) + operations / RATES.0 < operations / RATES.1 / there
 }
 
 /// Its dispatches, from the first scratch buffer to the second.

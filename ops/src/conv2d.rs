@@ -10,6 +10,7 @@ use crate::{
     Activation, DType, Op, TensorDesc, Tolerance, Values,
     convolution::{Convolution, largest_term},
     epilogue,
+    matmul::MatMul,
     window::{Layout, Window},
 };
 
@@ -95,6 +96,19 @@ impl Conv2d {
             ceil: false,
         };
         Convolution::new(self.input, self.filter, self.groups, self.layout, window)
+    }
+
+    /// The product of images by filters that it is where a filter covers its image. Both have the same inputs and results, which lie
+    /// alike.
+    pub fn product(&self) -> Option<MatMul> {
+        let shape = self.shape().ok().filter(Convolution::is_product)?;
+        Some(MatMul {
+            rhs_transposed: self.layout == Layout::Nchw,
+            bias: self.bias,
+            residual: self.residual,
+            activation: self.activation,
+            ..MatMul::new(shape.images, shape.filters, shape.depth(), self.dtype, self.dtype)
+        })
     }
 
     /// The shape of an operation that was checked.

@@ -1,7 +1,7 @@
 //! Convolutions whose filters cover their images, such as those behind a mean over the image: products of images by filters, for which
 //! devices have kernels of few rows and of many.
 
-use halite_ops::{Operation, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
+use halite_ops::{Operation, matmul::MatMul};
 use halite_sizes::Size;
 
 use super::{Result, Uses};
@@ -31,23 +31,11 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
 
 /// The product that a node's convolution is.
 fn product(node: &Node) -> Option<MatMul> {
-    let signals;
-    let op: &Conv2d = match &node.op {
-        NodeOp::Operation(Operation::Conv2d(op)) => op,
-        NodeOp::Operation(Operation::Conv1d(op)) => {
-            signals = op.images();
-            &signals
-        }
-        _ => return None,
-    };
-    let shape = op.shape().ok().filter(Convolution::is_product)?;
-    Some(MatMul {
-        rhs_transposed: op.layout == Layout::Nchw,
-        bias: op.bias,
-        residual: op.residual,
-        activation: op.activation,
-        ..MatMul::new(shape.images, shape.filters, shape.depth(), op.dtype, op.dtype)
-    })
+    match &node.op {
+        NodeOp::Operation(Operation::Conv2d(op)) => op.product(),
+        NodeOp::Operation(Operation::Conv1d(op)) => op.images().product(),
+        _ => None,
+    }
 }
 
 /// The product between views: its inputs and its result are matrices.

@@ -39,20 +39,6 @@ pub(super) fn bindings(added: Added) -> Vec<Slot> {
     vec![Slot::Input(0), Slot::Input(1), bias, Slot::Output(0), residual]
 }
 
-/// The product that a convolution with one place is: images by filters. Their tensors lie alike.
-fn product(op: &Conv2d, shape: &Convolution) -> Result<MatMul, Unfit> {
-    if !shape.is_product() {
-        return Err(Unfit("wants one group and a kernel that covers the image, without padding".into()));
-    }
-    Ok(MatMul {
-        rhs_transposed: shape.layout == Layout::Nchw,
-        bias: op.bias,
-        residual: op.residual,
-        activation: op.activation,
-        ..MatMul::new(shape.images, shape.filters, shape.depth(), op.dtype, op.dtype)
-    })
-}
-
 /// A convolution with strides of 1 as a product on matrix units.
 fn in_place(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul::Sides), Unfit> {
     if shape.window.strides != [1, 1] {
@@ -181,7 +167,10 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
     let shape = op.shape().map_err(Unfit)?;
     let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
     if template == "product" {
-        return matmul::vector(&product(op, &shape)?, build, params);
+        let product = op.product().ok_or_else(|| {
+            Unfit("wants one group and a kernel that covers the image, without padding".into())
+        })?;
+        return matmul::vector(&product, build, params);
     }
     if template == "points" {
         let (product, sides) = points(op, &shape)?;

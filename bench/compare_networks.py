@@ -8,7 +8,7 @@ normalizations folded) or torch.compile, host to host.
 
 ONLY=bert_base,vit_b_16 in the environment leaves the others out, BATCH=8 makes batches (default 1), TARGET names the target
 (default: the device's own), KINDS=half,f32 leaves out other types, COMPILE=max-autotune times PyTorch through torch.compile in this mode instead of its plain graphs.
-torch_networks.py has the networks, torch_others.py those of SET=others.
+torch_networks.py has the networks, torch_others.py those of SET=others, torch_late.py those of SET=late.
 """
 
 import concurrent.futures
@@ -24,7 +24,7 @@ ONLY = os.environ.get("ONLY", "").split(",") if os.environ.get("ONLY") else None
 TARGET = os.environ.get("TARGET", "host")
 BATCH = int(os.environ.get("BATCH", "1"))
 COMPILE = os.environ.get("COMPILE")
-OTHERS = os.environ.get("SET") == "others"
+SET = os.environ.get("SET")
 KINDS = tuple(os.environ.get("KINDS", "half,f16,f32").split(","))
 
 
@@ -34,7 +34,7 @@ def export(folder):
 
     from torch_networks import networks
 
-    for name, net, inputs in networks(ONLY, BATCH, OTHERS):
+    for name, net, inputs in networks(ONLY, BATCH, SET):
         place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         names = {"input_names": ["x"], "output_names": ["y"]}
@@ -181,7 +181,7 @@ def torch_times(folder):
     torch.backends.cudnn.benchmark = True
     kept = folder / "torch.json"
     times = json.loads(kept.read_text()) if kept.exists() else {}
-    for name, net, inputs in networks(ONLY, BATCH, OTHERS):
+    for name, net, inputs in networks(ONLY, BATCH, SET):
         for half in (half for half in (True, False) if half and KINDS != ("f32",) or not half and "f32" in KINDS):
             try:
                 cell, taken = f"{name}.{'f16' if half else 'f32'}", graph_time(name, net, inputs[0], half)

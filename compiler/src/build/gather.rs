@@ -1,5 +1,7 @@
 //! Picking and updating of elements by index.
 
+mod boxes;
+
 use halite_ops::{
     DType, Operation, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,
     scatter_elements::ScatterElements, scatter_nd::ScatterNd, scatters::Reduction,
@@ -209,6 +211,11 @@ impl Builder {
         let fits = wants.is_some_and(|wants| wants.len() == own.len() && wants.iter().zip(own).all(same));
         if depth == 0 || !fits || self.element(updates) != element {
             return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
+        }
+        if reduction == Reduction::None
+            && let Some(of) = self.box_of(data, indices)
+        {
+            return self.with_box(data, updates, &of);
         }
         let (indices, index) = self.indices(indices)?;
         let (data, updates, dtype) = self.reducible(data, updates, reduction)?;

@@ -276,3 +276,30 @@ fn updates_of_a_known_number_go_to_as_many_places_as_data_decide() {
     // Whoever has the data checks that there are four.
     assert!(!trace.promises().is_empty());
 }
+
+#[test]
+fn updates_by_indices_that_count_through_a_box_are_joined() {
+    let mut b = Builder::new();
+    // `x[:, :, 1:, 2:6] = y`, as exporters write it.
+    let dims = [1, 2, 5, 7];
+    let (x, xs) = some(&mut b, &dims, 1);
+    let (y, ys) = some(&mut b, &[1, 2, 4, 4], 2);
+    let each = (0..2).flat_map(|c| (1..5).flat_map(move |r| (2..6).map(move |k| [0, c, r, k])));
+    let indices: Vec<i64> = each.flatten().collect();
+    let indices = b.values(DType::I64, &[1, 2, 4, 4, 4], &Values::Int(indices)).unwrap();
+    let made = b.scatter_nd([x, indices, y], Reduction::None).unwrap();
+    let mut wants = xs;
+    for (n, value) in ys.iter().enumerate() {
+        wants[n / 16 * 35 + (1 + n / 4 % 4) * 7 + 2 + n % 4] = *value;
+    }
+    assert_eq!(b.floats(made).unwrap(), wants);
+
+    // Of an input, no kernel scatters; where sums are asked for, one does.
+    let x = b.input("x", DType::F32.into(), &dims).unwrap();
+    for (reduction, scatters) in [(Reduction::None, false), (Reduction::Add, true)] {
+        let made = b.scatter_nd([x, indices, y], reduction).unwrap();
+        b.output(&format!("{reduction:?}"), made);
+        let text = format!("{:?}", b.open.last().map(|region| &region.nodes));
+        assert_eq!(text.contains("ScatterNd"), scatters, "{text}");
+    }
+}

@@ -1,9 +1,53 @@
 //! What operations that scatter share: how an update is combined with what is there, on the host, and the sharing of
 //! work. `include/scatters.glsl` is the other half.
 
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
-use crate::plan::MOST_TURNS;
+use super::moves::Mover;
+use crate::{
+    Params, Slot, Step, Unfit,
+    plan::{MOST_TURNS, narrow},
+};
+
+/// Fails where updates of a place are so few that they rather come one after the other: the kernel's parameter `least`.
+pub(super) fn check_many(params: &Params, updates: Size) -> Result<(), Unfit> {
+    let least = u64::from(params.get("least")?);
+    if updates.is_data() || is_worth(|| updates >= least) {
+        return Ok(());
+    }
+    Err(Unfit(format!("is for {least} updates and more, and these are {updates}")))
+}
+
+/// Claims to places, a word for each (`include/claims.glsl`).
+pub(super) struct Claims<'a> {
+    /// The kernel that clears and makes them.
+    pub(super) build: &'a str,
+    /// Places.
+    pub(super) of: Size,
+    /// What it is told behind `PLACES`.
+    pub(super) push: &'a [Size],
+}
+
+impl Claims<'_> {
+    /// Bytes of scratch memory for them.
+    pub(super) fn bytes(&self) -> Result<Size, Unfit> {
+        Ok(narrow("a number of places", self.of)?.max(1) * 4)
+    }
+
+    /// Two dispatches: one clears them, one makes those of updates of these sizes. `constants` says what either has.
+    pub(super) fn steps<const N: usize>(
+        &self,
+        params: &Params,
+        sizes: &[Size],
+        constants: impl Fn(bool) -> [u32; N],
+    ) -> Result<[Step; 2], Unfit> {
+        let step = |clears: bool, sizes: &[Size]| {
+            let bindings = vec![Slot::Input(1), Slot::Scratch(0)];
+            Mover::new(self.build, params, sizes)?.by_unit().step(&constants(clears), self.push, bindings)
+        };
+        Ok([step(true, &[self.of])?, step(false, sizes)?])
+    }
+}
 
 /// Invocations that share the places which the same indices tell, so that a device is busy: a power of two, at most about
 /// one for each update. Each reads all of these indices, so there are not many.

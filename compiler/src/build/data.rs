@@ -140,7 +140,7 @@ impl Builder {
 
     /// The tensor that another repeats.
     pub fn repeated_of(&self, id: TensorId) -> Option<TensorId> {
-        self.repeated.get(&id).copied()
+        self.repeated.get(id)
     }
 
     /// Whether sizes may be numbers that data decide.

@@ -1,6 +1,7 @@
 //! Picking and updating of elements by index.
 
 mod boxes;
+mod repeats;
 
 use halite_ops::{
     DType, Operation, gather::Gather, gather_elements::GatherElements, gather_nd::GatherNd,
@@ -8,6 +9,8 @@ use halite_ops::{
 };
 
 use halite_sizes::Size;
+
+pub(super) use repeats::Repeats;
 
 use super::{Builder, Result, order::Line};
 use crate::graph::{ElementType, TensorId, elements};
@@ -167,7 +170,7 @@ impl Builder {
 
     /// The indices `[count, 1]` of whole rows of data, where indices of elements repeat them along all other dimensions.
     fn rows_of_elements(&mut self, data: TensorId, indices: TensorId) -> Result<Option<TensorId>> {
-        let Some(rows) = self.repeated.get(&indices).copied() else { return Ok(None) };
+        let Some(rows) = self.repeated.get(indices) else { return Ok(None) };
         let (of, places, own) = (self.sizes(data), self.sizes(indices), self.sizes(rows));
         let whole = of.len() == places.len() && of.iter().zip(places).skip(1).all(|(a, b)| a.is(*b));
         let is_one = |size: &Size| size.is(1.into());

@@ -114,7 +114,7 @@ pub struct Builder {
     /// The places for which a tensor holds, where they were looked for in the body.
     places_of: HashMap<TensorId, TensorId>,
     /// What tensors repeat that were expanded.
-    repeated: HashMap<TensorId, TensorId>,
+    repeated: gather::Repeats,
     /// A line of places that is a constant.
     line: Option<TensorId>,
     /// Single numbers that were read in the body, as sizes.

@@ -88,7 +88,9 @@ impl Builder {
             return Err(self.invalid(format!("{what} is not reshaped to {:?}", shape.sizes())));
         }
         let element = self.element(tensor);
-        self.view(tensor, element, dims)
+        let made = self.view(tensor, element, dims)?;
+        self.remember_unsqueezed(made, tensor);
+        Ok(made)
     }
 
     /// Dimensions in another order: dimension `i` of the result is dimension `order[i]`.
@@ -183,7 +185,7 @@ impl Builder {
         }
         let made = self.walk(tensor, Walk { dims: walk, offset: 0.into() }, &to)?;
         if made != tensor {
-            self.repeated.insert(made, tensor);
+            self.remember_repeated(made, tensor);
         }
         Ok(made)
     }
@@ -212,7 +214,12 @@ impl Builder {
         dims[axis] = sizes.iter().sum();
         let (outer, inner) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
         let dtype = element.storage();
-        self.kernel1(Operation::Concat(Concat { outer, sizes, inner, dtype }), tensors, element, &dims)
+        let joined = Operation::Concat(Concat { outer, sizes, inner, dtype });
+        let made = self.kernel1(joined, tensors, element, &dims)?;
+        if axis + 1 == dims.len() {
+            self.remember_joined(made, tensors);
+        }
+        Ok(made)
     }
 
     /// A tensor with another expression for a size that data decide, which is promised to be that.

@@ -303,3 +303,27 @@ fn updates_by_indices_that_count_through_a_box_are_joined() {
         assert_eq!(text.contains("ScatterNd"), scatters, "{text}");
     }
 }
+
+#[test]
+fn indices_that_are_expanded_and_joined_count_through_a_box() {
+    // As exporters make them: too many to be a constant.
+    let mut b = Builder::new();
+    let x = b.input("x", DType::F32.into(), &[2, 900, 1000]).unwrap();
+    let y = b.input("y", DType::F32.into(), &[2, 899, 998]).unwrap();
+    let starts: [(&[u64], i64); 3] = [(&[2, 1, 1], 0), (&[899, 1], 1), (&[998], -998)];
+    let parts = starts.map(|(dims, start)| {
+        let values = Values::Int((start..).take(elements(dims) as usize).collect());
+        let line = b.values(DType::I64, dims, &values).unwrap();
+        let whole = b.expand(line, &[2, 899, 998]).unwrap();
+        b.reshape(whole, &[2, 899, 998, 1]).unwrap()
+    });
+    let nodes = |b: &Builder| format!("{:?}", b.open.last().map(|region| &region.nodes));
+    let indices = b.concat(&parts, 3).unwrap();
+    let made = b.scatter_nd([x, indices, y], Reduction::None).unwrap();
+    assert_eq!(b.dims(made), [2, 900, 1000]);
+    assert!(!nodes(&b).contains("ScatterNd"));
+    // Columns before rows are no box.
+    let indices = b.concat(&[parts[0], parts[2], parts[1]], 3).unwrap();
+    b.scatter_nd([x, indices, y], Reduction::None).unwrap();
+    assert!(nodes(&b).contains("ScatterNd"));
+}

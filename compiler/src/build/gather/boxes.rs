@@ -23,7 +23,7 @@ impl Builder {
         if slices == 0 || (slices != all && (slices < MANY || slices < all / PART)) {
             return None;
         }
-        counted(&self.ints(indices)?, dims)
+        self.joined_box(indices, dims).or_else(|| counted(&self.ints(indices)?, dims))
     }
 
     /// Data with the updates in a box, whose slices are all behind its dimensions.

@@ -358,15 +358,6 @@ def nncf(folder, names):
     rewritten(folder, names, "nncf", ways, opset_version=21)
 
 
-def modelopt(folder, names):
-    from modelopt.onnx.quantization import quantize
-
-    def way(mode, **more):
-        return lambda source, target, calls: quantize(str(source), quantize_mode=mode, calibration_data={"x": calls[1][0]}, output_path=str(target), calibration_eps=["cpu"], **more)
-
-    rewritten(folder, names, "modelopt", {"int8": way("int8", high_precision_dtype="fp32"), "fp8": way("fp8", high_precision_dtype="fp32"), "int4": way("int4", high_precision_dtype="fp32", block_size=32), "int8_half": way("int8", high_precision_dtype="fp16")}, dynamo=False, opset_version=19)
-
-
 def brevitas(folder, names):
     import brevitas.nn as q
     import torch
@@ -392,7 +383,7 @@ def brevitas(folder, names):
         attempt(f"brevitas_{bits}", make)
 
 
-FAMILIES = {family.__name__: family for family in (optimum, plain, halves, fused, nbits, static, nncf, modelopt, brevitas)}
+FAMILIES = {family.__name__: family for family in (optimum, plain, halves, fused, nbits, static, nncf, brevitas)}
 
 
 def main():

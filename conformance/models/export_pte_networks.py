@@ -35,8 +35,10 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, 
 from torchao.quantization.pt2e import move_exported_model_to_eval
 from torchao.utils import unwrap_tensor_subclass
 
+import pte_networks_more
 from pte_networks import NETWORKS
 
+NETWORKS |= pte_networks_more.NETWORKS
 NO_CHECK = EdgeCompileConfig(_check_ir_validity=False)
 
 for entry in fusable_patterns.values():

@@ -1,7 +1,7 @@
 """Writes the models of halite/tests/open_sizes.rs: `open_encoder.onnx`, a small encoder whose batch and length are open, with the
 shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as onnxruntime-genai's builder writes them, whose keys
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
-scales a picture by a float of its size, as detectors do; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
+scales a picture by a float of its size, as detectors do; `open_bits.onnx`, products with weights of few bits; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
 repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; `open_pixels.onnx`, attention between
 channels and places of pixels as floats; `open_joined.onnx`, rows that two loops collect beside each other; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
 
@@ -260,7 +260,15 @@ def repeats(path):
     m.nodes.append(helper.make_node("Conv", [image, m.constant(np.ones((1, 2, 1), np.float32))], ["sums"], kernel_shape=[1]))
     m.nodes.append(helper.make_node("Concat", [m("SequenceAt", parts, m.scalar(place)) for place in (1, 0)], ["swapped"], axis=0))
     m.nodes.append(helper.make_node("Neg", [last], ["last"]))
-    outputs = [value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"]), value("regions", floats, ["all", 1, 2, 2])]
+    # For each part its sum, and the part in units of its number of rows.
+    each = Made("each_", m.constants)
+    total, count = each("ReduceSum", "part", m.ints(0), keepdims=1), each("Cast", each("Shape", "part", start=0, end=1), to=floats)
+    results = [value(total, floats, [1, 2]), value(each("Mul", each("Div", "part", count), "unit"), floats, [None, 2])]
+    body = helper.make_graph(each.nodes, "each", [value("part", floats, [None, 2]), value("unit", floats, [])], results)
+    m.nodes.append(helper.make_node("SequenceMap", [parts, m.constant(np.float32(2))], ["total_list", "unit_list"], body=body))
+    for name in ("total", "unit"):
+        m.nodes.append(helper.make_node("ConcatFromSequence", [f"{name}_list"], [f"{name}s"], axis=0))
+    outputs = [value("totals", floats, [None, 2]), value("units", floats, ["n", 2]), value("repeated", floats, ["all", 2]), value("swapped", floats, ["n", 2]), value("last", floats, ["n"]), value("sums", floats, [1, 1, "all"]), value("regions", floats, ["all", 1, 2, 2])]
     inputs = [value("x", floats, ["n", 2]), value("times", ints, ["n"]), value("parts", ints, [2])]
     save(m.nodes, "open_repeats", inputs, outputs, m.constants, path)
 
@@ -415,6 +423,25 @@ def joined(path):
     save(m.nodes, "open_joined", [value("x", floats, ["n", 2])], outputs, m.constants, path)
 
 
+def bits(path):
+    """Products of an open number of rows with weights of 2, 4 and 8 bits in blocks, whose zero points are bytes, floats or none."""
+    random, m, value, floats = np.random.default_rng(21), Made(), helper.make_tensor_value_info, TensorProto.FLOAT
+
+    def product(name, bits, block, *zeros):
+        packed = m.constant(random.integers(0, 256, (24, 64 // block, block * bits // 8)).astype(np.uint8))
+        scales = m.constant(random.uniform(0.01, 0.1, 24 * 64 // block).astype(np.float32))
+        inputs = ["x", packed, scales, *(m.constant(zero) for zero in zeros)]
+        m.nodes.append(helper.make_node("MatMulNBits", inputs, [name], domain="com.microsoft", K=64, N=24, bits=bits, block_size=block))
+
+    product("two", 2, 32)
+    product("four", 4, 16, random.integers(0, 256, 24 * 2).astype(np.uint8))
+    product("eight", 8, 64)
+    product("moved", 4, 32, random.uniform(0, 15, 48).astype(np.float32))
+    outputs = [value(name, floats, ["rows", 24]) for name in ("two", "four", "eight", "moved")]
+    save(m.nodes, "open_bits", [value("x", floats, ["rows", 64])], outputs, m.constants, path)
+
+
+bits(f"{sys.argv[1]}/open_bits.onnx")
 codes(f"{sys.argv[1]}/codes.onnx")
 joined(f"{sys.argv[1]}/open_joined.onnx")
 pixels(f"{sys.argv[1]}/open_pixels.onnx")

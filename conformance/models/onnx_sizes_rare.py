@@ -16,8 +16,8 @@ text("phimoe", "PhimoeForCausalLM", lambda t: batched(t.PhimoeConfig(**KV, num_l
 text("hunyuan_moe", "HunYuanMoEV1ForCausalLM", lambda t: batched(t.HunYuanMoEV1Config(**HEAD, num_experts=4, moe_topk=2)), **LOGITS)
 text("deepseek_v3", "DeepseekV3ForCausalLM", lambda t: batched(t.DeepseekV3Config(**{**TEXT, "num_key_value_heads": 4}, moe_intermediate_size=16, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1, first_k_dense_replace=1, q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8)), **LOGITS)
 text("jetmoe", "JetMoeForCausalLM", lambda t: batched(t.JetMoeConfig(vocab_size=60, hidden_size=32, num_hidden_layers=2, num_key_value_heads=2, kv_channels=8, intermediate_size=48, num_local_experts=4, num_experts_per_tok=2)), **LOGITS)
-text("flex_olmo", "FlexOlmoForCausalLM", lambda t: batched(t.FlexOlmoConfig(**KV, num_experts=4, num_experts_per_tok=2)), **LOGITS)
-text("dots1", "Dots1ForCausalLM", lambda t: batched(t.Dots1Config(**HEAD, **EXPERTS, n_routed_experts=4, n_group=1, topk_group=1, first_k_dense_replace=1)), **LOGITS)
+text("flex_olmo", "FlexOlmoForCausalLM", lambda t: batched(t.FlexOlmoConfig(**KV, pad_token_id=0, num_experts=4, num_experts_per_tok=2)), **LOGITS)
+text("dots1", "Dots1ForCausalLM", lambda t: batched(t.Dots1Config(**HEAD, **EXPERTS, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1)), **LOGITS)
 # Texts.
 text("mpnet", "MPNetModel", lambda t: t.MPNetConfig(**TEXT))
 text("ernie", "ErnieModel", lambda t: t.ErnieConfig(**TEXT, use_task_id=True))
@@ -28,7 +28,7 @@ text("modernbert_decoder", "ModernBertDecoderForCausalLM", lambda t: t.ModernBer
 text("splinter", "SplinterModel", lambda t: t.SplinterConfig(**TEXT))
 text("roc_bert", "RoCBertModel", lambda t: t.RoCBertConfig(**TEXT, pronunciation_vocab_size=20, shape_vocab_size=20, enable_pronunciation=False, enable_shape=False))
 # Pictures.
-picture("cvt", "CvtModel", lambda t: t.CvtConfig(embed_dim=[8, 16, 24], num_heads=[1, 2, 3], depth=[1, 1, 2]), SIZES, ("last_hidden_state",))
+picture("cvt", "CvtModel", lambda t: t.CvtConfig(embed_dim=[8, 16, 24], num_heads=[1, 2, 3], depth=[1, 2, 3]), SIZES, ("last_hidden_state",))
 picture("vit_msn", "ViTMSNModel", lambda t: t.ViTMSNConfig(**VISION), ((2, 32, 32), (1, 32, 32), (3, 32, 32)), ("last_hidden_state",), axes={0: "batch"})
 picture("beit", "BeitModel", lambda t: t.BeitConfig(**VISION, use_relative_position_bias=True), ((2, 32, 32), (1, 32, 32), (3, 32, 32)), ("last_hidden_state",), axes={0: "batch"})
 picture("data2vec_vision", "Data2VecVisionModel", lambda t: t.Data2VecVisionConfig(**VISION, use_relative_position_bias=True), ((2, 32, 32), (1, 32, 32), (3, 32, 32)), ("last_hidden_state",), axes={0: "batch"})
@@ -45,4 +45,4 @@ backbone("hgnet", "hgnetv2_b0")
 backbone("tiny_vit", "tiny_vit_5m_224", ((2, 224, 224), (1, 224, 224)))
 backbone("mambaout", "mambaout_femto")
 # Sounds and series.
-library("clvp", "ClvpEncoder", lambda t: t.ClvpEncoderConfig(**TEXT, projection_dim=16), {"input_ids": (lambda draw, b, n: draw.ints(60, b, n), {0: "batch", 1: "n"})}, ("last_hidden_state",), ((2, 12), (1, 7), (3, 20)))
+library("clvp", "ClvpEncoder", lambda t: t.ClvpEncoderConfig(**{**TEXT, "hidden_size": 128}, projection_dim=16), {"input_ids": (lambda draw, b, n: draw.ints(60, b, n), {0: "batch", 1: "n"})}, ("last_hidden_state",), ((2, 12), (1, 7), (3, 20)))

@@ -1,5 +1,5 @@
 //! Lists of as many tensors as sizes or data decide, in one model (`repeats` of `conformance/models/onnx_open.py`): rows that a loop over lists
-//! repeats, and parts whose sizes are computed.
+//! repeats, parts whose sizes are computed, and what a graph makes of each of these.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -28,10 +28,15 @@ fn check(session: &Session, rows: usize) {
     let swapped: Vec<f32> = (front as usize..rows).chain(0..front as usize).flat_map(row).collect();
     let last: Vec<f32> = (0..rows).map(|i| -row(i)[1]).collect();
     let sums: Vec<f32> = repeated.chunks(2).map(|row| row[0] + row[1]).collect();
+    let (front, back) = (front as usize, rows - front as usize);
+    let sum = |range: std::ops::Range<usize>, at: usize| range.map(|i| row(i)[at]).sum::<f32>();
+    let totals = vec![sum(0..front, 0), sum(0..front, 1), sum(front..rows, 0), sum(front..rows, 1)];
+    let units: Vec<f32> = (0..rows)
+        .flat_map(|i| row(i).map(|x| x / (if i < front { front } else { back }) as f32 * 2.0))
+        .collect();
     let regions = [0.5, 2.5, 0.5, 2.5].repeat(sums.len());
-    for (name, wanted) in
-        [("regions", regions), ("repeated", repeated), ("swapped", swapped), ("last", last), ("sums", sums)]
-    {
+    let all = [("regions", regions), ("repeated", repeated), ("swapped", swapped), ("last", last)];
+    for (name, wanted) in all.into_iter().chain([("sums", sums), ("totals", totals), ("units", units)]) {
         let found = out[name].to_vec::<f32>().unwrap();
         assert!(near(&found, &wanted), "{name} of {rows}: {found:?} {wanted:?}");
     }

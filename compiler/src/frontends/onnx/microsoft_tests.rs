@@ -425,3 +425,55 @@ fn embeddings_of_codes_are_those_of_what_they_stand_for() {
         run("com.microsoft:EmbedLayerNormalization", &inputs(), &meant.collect::<Vec<_>>(), &order[..7], &[]);
     near(&found, &wanted);
 }
+
+/// Codes of so many bits in a byte each, as `MatMulNBits` packs rows of them.
+fn packed(codes: &[i64], bits: usize) -> Vec<i64> {
+    let join = |all: &[i64]| all.iter().rev().fold(0, |byte, code| byte << bits | code);
+    codes.chunks(8 / bits).map(join).collect()
+}
+
+#[test]
+fn products_of_codes_have_zero_points_of_bytes_or_floats() {
+    let (rows, length, block) = (3, 40, 16);
+    let blocks = 3;
+    let x = drawn(2 * length, 7);
+    let scales: Vec<f32> = drawn(rows * blocks, 8).iter().map(|v| v * 0.1 + 0.2).collect();
+    for (bits, zeros) in [(2, None), (2, Some(true)), (2, Some(false)), (4, Some(false)), (8, Some(false))] {
+        let most = (1 << bits) as f32;
+        let own: Vec<i64> =
+            drawn(rows * blocks * block, 9).iter().map(|v| ((v + 1.0) * 0.49 * most) as i64).collect();
+        let middle = [f64::from(most) / 2.0; 9];
+        let bytes = [1, 2, 0, 3, 1, 1, 2, 2, 0];
+        let drawn: Vec<f32> = drawn(9, 10).into_iter().map(|v| v + most / 3.0).collect();
+        let mut constants = vec![
+            codes("w", UINT8, &[3, 3, (block * bits / 8) as i64], packed(&own, bits)),
+            given("s", &[9], &scales),
+        ];
+        let zero: Vec<f64> = match zeros {
+            None => middle.to_vec(),
+            Some(true) => {
+                let lines: Vec<i64> = bytes.chunks(3).flat_map(|line| packed(line, bits)).collect();
+                constants.push(codes("z", UINT8, &[3], lines));
+                bytes.map(|zero| zero as f64).to_vec()
+            }
+            Some(false) => {
+                constants.push(given("z", &[9], &drawn));
+                drawn.iter().map(|zero| f64::from(*zero)).collect()
+            }
+        };
+        let sizes = [int("K", 40), int("N", 3), int("bits", bits as i64), int("block_size", 16)];
+        let order = if zeros.is_some() { &["x", "w", "s", "z"][..] } else { &["x", "w", "s"] };
+        let found = run("com.microsoft:MatMulNBits", &[given("x", &[2, 40], &x)], &constants, order, &sizes);
+        let weight = |row: usize, k: usize| {
+            let at = row * blocks + k / block;
+            (own[row * blocks * block + k] as f64 - zero[at]) * f64::from(scales[at])
+        };
+        let wanted: Vec<f64> = (0..2 * rows)
+            .map(|at| {
+                let (line, row) = (at / rows, at % rows);
+                (0..length).map(|k| f64::from(x[line * length + k]) * weight(row, k)).sum()
+            })
+            .collect();
+        near(&found, &wanted);
+    }
+}

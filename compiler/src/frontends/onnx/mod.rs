@@ -16,6 +16,7 @@ mod hostile_tests;
 mod importer;
 mod inputs;
 mod listed;
+mod mapped;
 #[cfg(test)]
 mod microsoft_tests;
 mod model;

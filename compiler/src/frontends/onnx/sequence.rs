@@ -10,6 +10,7 @@ use super::{
     Result,
     importer::{Compute, Importer, Site},
     listed::{Listed, MOST_PARTS},
+    mapped::mapped,
     value::{Value, stack, tensors},
 };
 use crate::{
@@ -362,10 +363,13 @@ fn map<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Vec<Value>> {
             *value = Some(made(importer, all)?);
         }
     }
-    let count = list(&values, 0, site)?.len();
     if body.inputs.len() != values.len() {
         return Err(wrong(site, "the body does not take what it is given"));
     }
+    if let Some(lists) = mapped(importer, site, body, &values)? {
+        return Ok(lists);
+    }
+    let count = list(&values, 0, site)?.len();
     let mut results: Vec<Vec<TensorId>> = vec![Vec::new(); body.outputs.len()];
     for place in 0..count {
         let outputs = importer.inner(&site.location, |importer| {

@@ -1,12 +1,12 @@
 //! Operators of `com.microsoft` on quantized tensors.
 
 use halite_ops::{
-    DType, Operation, Values,
-    expression::{Function, Operand, Scalar, Type},
+    DType, Values,
+    expression::{Function, Operand, Scalar},
     pad::Border,
-    quant_matmul::QuantMatMul,
     reduce::ReduceKind,
 };
+use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
@@ -16,8 +16,8 @@ use super::{
     softmax,
 };
 use crate::{
-    build::{Builder, Range},
-    graph::{ElementType, TensorId, elements},
+    build::{Builder, QuantWeights, Range},
+    graph::{ElementType, TensorId},
 };
 
 pub(super) const MICROSOFT: &[(&str, Import)] = &[
@@ -192,19 +192,6 @@ fn gemm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![bytes(b, node, made, 7, node.input(0)?)?])
 }
 
-/// The weights of `MatMulNBits`: their sizes, and where they come from.
-struct Weights {
-    rows: u64,
-    length: u64,
-    block: u64,
-    bits: u32,
-    blocks: u64,
-    packed: TensorId,
-    scales: TensorId,
-    /// A byte for each block.
-    zeros: Option<TensorId>,
-}
-
 fn matmul_of_bits(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
     let size = |name, default| {
@@ -213,7 +200,7 @@ fn matmul_of_bits(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     };
     let (length, rows, bits, block) =
         (size("K", 0)?, size("N", 0)?, size("bits", 4)?, size("block_size", 32)?);
-    if !matches!(bits, 4 | 8) || block % 8 != 0 || node.optional(4).is_some() {
+    if !matches!(bits, 2 | 4 | 8) || block % 8 != 0 || node.optional(4).is_some() {
         return Err(
             node.unsupported(format!("weights of {bits} bits in blocks of {block}, or with groups by index"))
         );
@@ -225,23 +212,114 @@ fn matmul_of_bits(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     let packed = b.reshape(packed, &[rows, bytes])?;
     let scales = b.reshape(scales, &[rows, blocks])?;
     let bits = bits as u32;
-    let zeros = match node.optional(3) {
-        None => None,
+    let (zeros, floats) = match node.optional(3) {
         Some(zeros) if b.element(zeros) == ElementType::Of(DType::U8) => {
-            let each = b.tensor(zeros).elements() / rows;
-            let zeros = b.reshape(zeros, &[rows, each])?;
-            let apart = if bits == 4 { nibbles(b, zeros)? } else { zeros };
-            let part = Range { start: 0, step: 1, count: blocks };
-            Some(b.slice(apart, &[Range::all(rows), part])?)
+            (Some(zeros_of_blocks(b, zeros, bits, [rows, blocks])?), None)
         }
-        Some(_) => return Err(node.unsupported("zero points of weights that are floats; there are bytes")),
+        floats => (None, floats),
     };
-    let weights = Weights { rows, length, block, bits, blocks, packed, scales, zeros };
-    let mut made = weights.product(b, node, x)?;
+    let weights = QuantWeights { packed, bits, length: blocks * block, scales, zeros, group: block };
+    let weights = if bits == 2 { widened(b, weights)? } else { weights };
+    let lhs = whole_blocks(b, node, x, [length, weights.length])?;
+    let mut made = b.quant_product(lhs, &weights)?;
+    if let Some(zeros) = floats {
+        let zeros = b.reshape(zeros, &[rows, blocks])?;
+        made = moved(b, made, lhs, &weights, zeros)?;
+    }
     if let Some(bias) = node.optional(5) {
         made = b.binary(Function::Add, made, bias)?;
     }
     Ok(vec![made])
+}
+
+/// Zero points of blocks as bytes; each row of them begins with a byte.
+fn zeros_of_blocks(
+    b: &mut Builder,
+    zeros: TensorId,
+    bits: u32,
+    [rows, blocks]: [u64; 2],
+) -> Result<TensorId> {
+    let each = b.tensor(zeros).elements() / rows;
+    let zeros = b.reshape(zeros, &[rows, each])?;
+    let apart = if bits == 8 { zeros } else { b.bits_apart(zeros, bits)? };
+    let part = Range { start: 0, step: 1, count: blocks };
+    b.slice(apart, &[Range::all(rows), part])
+}
+
+/// Rows of a length, with zeros up to whole blocks.
+fn whole_blocks(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    x: TensorId,
+    [length, whole]: [u64; 2],
+) -> Result<TensorId> {
+    let mut sizes = b.sizes(x).to_vec();
+    match sizes.last_mut() {
+        Some(last) if last.exact() == length => *last = length.into(),
+        _ => return Err(node.invalid(format!("{} has no rows of {length}", b.describe(&[x])))),
+    }
+    let x = b.reshape_to(x, &sizes)?;
+    let mut borders = vec![(0, 0); sizes.len()];
+    if let Some(last) = borders.last_mut() {
+        last.1 = (whole - length) as i64;
+    }
+    b.pad(x, &borders, Border::Constant, 0.0)
+}
+
+/// Weights of 2 bits as weights of 4, which kernels take.
+fn widened(b: &mut Builder, weights: QuantWeights) -> Result<QuantWeights> {
+    let codes = b.bits_apart(weights.packed, 2)?;
+    let [rows, length] = *b.dims(codes) else { return Err(b.invalid("codes are a matrix")) };
+    let pairs = b.reshape(codes, &[rows, length / 2, 2])?;
+    let mut halves = Vec::new();
+    for place in 0..2 {
+        let own = Range { start: place, step: 1, count: 1 };
+        let half = b.slice(pairs, &[Range::all(rows), Range::all(length / 2), own])?;
+        halves.push(b.reshape(half, &[rows, length / 2])?);
+    }
+    let four = Operand::Constant(Scalar::Int(4, DType::U8));
+    let packed = b.map(&halves, DType::U8, |p, x| {
+        let high = p.call(Function::Shl, &[x[1], four]);
+        p.call(Function::Or, &[x[0], high])
+    })?;
+    let zeros = match weights.zeros {
+        Some(zeros) => zeros,
+        None => {
+            let middle = b.values(DType::U8, &[], &Values::Int(vec![2]))?;
+            let shape = b.dims(weights.scales).to_vec();
+            b.expand(middle, &shape)?
+        }
+    };
+    Ok(QuantWeights { packed, bits: 4, zeros: Some(zeros), ..weights })
+}
+
+/// A product whose zero points are floats: codes are multiplied as if these were the middle of the codes, and what the sums of blocks
+/// make of the difference is taken off.
+fn moved(
+    b: &mut Builder,
+    made: TensorId,
+    lhs: TensorId,
+    weights: &QuantWeights,
+    zeros: TensorId,
+) -> Result<TensorId> {
+    let middle = if weights.zeros.is_some() { 2.0 } else { f64::from(1 << (weights.bits - 1)) };
+    let middle = Operand::Constant(Scalar::Float(middle));
+    let (zeros, scales) = (b.as_f32(zeros)?, b.as_f32(weights.scales)?);
+    let offsets = b.map(&[zeros, scales], DType::F32, |p, x| {
+        let apart = p.call(Function::Sub, &[x[0], middle]);
+        p.call(Function::Mul, &[apart, x[1]])
+    })?;
+    let (element, sizes) = (b.element(made), b.sizes(made).to_vec());
+    let count: Size = sizes[..sizes.len() - 1].iter().product();
+    let blocks = weights.length / weights.group;
+    let lhs = b.as_f32(lhs)?;
+    let lhs = b.reshape_to(lhs, &[count, blocks.into(), weights.group.into()])?;
+    let sums = b.reduce(ReduceKind::Sum, lhs, &[2], false)?;
+    let off = b.product(sums, offsets, true)?;
+    let off = b.reshape_to(off, &sizes)?;
+    let made = b.as_f32(made)?;
+    let made = b.binary(Function::Sub, made, off)?;
+    b.cast(made, element)
 }
 
 /// The halves of bytes, the lower first: twice as many columns.
@@ -255,62 +333,4 @@ pub(super) fn nibbles(b: &mut Builder, x: TensorId) -> Result<TensorId> {
         p.call(Function::And, &[shifted, low])
     })?;
     b.reshape_to(apart, &[rows, columns * 2])
-}
-
-impl Weights {
-    fn product(&self, b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
-        let (element, mut dims) = (b.element(x), b.dims(x).to_vec());
-        if dims.last() != Some(&self.length) {
-            return Err(node.invalid(format!("{} has no rows of {}", b.describe(&[x]), self.length)));
-        }
-        let rows = elements(&dims[..dims.len() - 1]);
-        let half = element == ElementType::Of(DType::F16);
-        let lhs = if half { x } else { b.as_f32(x)? };
-        let lhs = b.reshape(lhs, &[rows, self.length])?;
-        let (k, more) = (self.blocks * self.block, (self.blocks * self.block - self.length) as i64);
-        let lhs = b.pad(lhs, &[(0, 0), (0, more)], Border::Constant, 0.0)?;
-        let made = if self.block.is_multiple_of(32) {
-            let dtype = if half { DType::F16 } else { DType::F32 };
-            let own = b.element(self.scales).storage();
-            let scales = if own == DType::F16 { own } else { DType::F32 };
-            let scale = b.cast(self.scales, scales)?;
-            let operation = Operation::QuantMatMul(QuantMatMul {
-                group: self.block,
-                bits: self.bits,
-                lhs: dtype,
-                scales,
-                out: dtype,
-                zero_points: self.zeros.is_some(),
-                ..QuantMatMul::new(rows, [self.rows, k])
-            });
-            let inputs: Vec<_> = [lhs, self.packed, scale].into_iter().chain(self.zeros).collect();
-            b.kernel1(operation, &inputs, dtype.into(), &[rows, self.rows])?
-        } else {
-            let weights = self.dequantized(b)?;
-            let lhs = b.as_f32(lhs)?;
-            b.product(lhs, weights, true)?
-        };
-        if let Some(last) = dims.last_mut() {
-            *last = self.rows;
-        }
-        let made = b.reshape(made, &dims)?;
-        b.cast(made, element)
-    }
-
-    /// The weights as `f32`, for blocks that no kernel takes.
-    fn dequantized(&self, b: &mut Builder) -> Result<TensorId> {
-        let apart = if self.bits == 4 { nibbles(b, self.packed)? } else { self.packed };
-        let apart = b.reshape(apart, &[self.rows, self.blocks, self.block])?;
-        let scales = b.as_f32(self.scales)?;
-        let scales = b.reshape(scales, &[self.rows, self.blocks, 1])?;
-        let zeros = match self.zeros {
-            Some(zeros) => b.reshape(zeros, &[self.rows, self.blocks, 1])?,
-            None => b.values(DType::U8, &[], &Values::Int(vec![1 << (self.bits - 1)]))?,
-        };
-        let made = b.map(&[apart, scales, zeros], DType::F32, |p, x| {
-            let [value, zero] = [x[0], x[2]].map(|x| p.cast(Type::Of(DType::I32), x));
-            p.call(Function::Dequantize, &[value, x[1], zero])
-        })?;
-        b.reshape(made, &[self.rows, self.blocks * self.block])
-    }
 }

@@ -9,6 +9,8 @@ use halite_compiler::{
 use halite_ops::Values;
 use serde_json::Value as Json;
 
+use crate::gguf_names::{ENCODERS, FAMILIES, RECURRENT, STEPPED};
+
 /// Tokens that caches have room for.
 const CONTEXT: u64 = 128;
 
@@ -72,43 +74,6 @@ fn logits_are_those_of_llama_cpp() {
     }
 }
 
-/// Architectures of `conformance/models/gguf_families.py`.
-const FAMILIES: [&str; 33] = [
-    "apertus",
-    "plamo3",
-    "smallthinker",
-    "llama4",
-    "exaone-moe",
-    "afmoe",
-    "granitehybrid",
-    "granitehybrid-moe",
-    "falcon-h1",
-    "nemotron_h",
-    "nemotron_h_moe",
-    "qwen3next",
-    "qwen35",
-    "qwen35moe",
-    "lfm2",
-    "lfm2moe",
-    "qwen2vl",
-    "qwen3vl",
-    "qwen3vlmoe",
-    "hunyuan-dense",
-    "hunyuan-moe",
-    "ernie4_5-moe",
-    "glm4moe",
-    "mistral3",
-    "minimax-m2",
-    "bailingmoe",
-    "bailingmoe2",
-    "pangu-embedded",
-    "dbrx",
-    "deepseek2",
-    "deepseek2-unfolded",
-    "mistral4",
-    "maincoder",
-];
-
 #[test]
 fn families_have_the_logits_of_llama_cpp() {
     for name in FAMILIES {
@@ -128,9 +93,6 @@ fn families_have_the_logits_of_llama_cpp() {
         near(name, &last, &logits("last"));
     }
 }
-
-/// Models whose layers keep a state, one of each kind.
-const RECURRENT: [&str; 4] = ["lfm2", "falcon-h1", "nemotron_h", "qwen3next"];
 
 #[test]
 fn states_are_the_same_whatever_the_pieces_of_a_text() {
@@ -180,9 +142,6 @@ fn tokens_that_fill_a_call_up_leave_no_state() {
     let error = model.verify_drafts().unwrap_err().to_string();
     assert!(error.contains("states that cannot be cut back ('lfm2')"), "{error}");
 }
-
-/// Encoders of `conformance/models/gguf_families.py`.
-const ENCODERS: [&str; 3] = ["gemma-embedding", "jina-bert-v3", "modern-bert"];
 
 #[test]
 fn vectors_of_encoders_are_those_of_llama_cpp() {
@@ -311,9 +270,15 @@ fn behind_each_other(all: &[Vec<Values>]) -> Vec<Values> {
 fn a_step_of_several_sequences_is_that_of_each() {
     // The third is nobody: its cache stays as it is, and does not count.
     let (lengths, nobody) = ([7usize, 33, 20, 1], 2);
-    for name in
-        ["llama", "gemma3", "qwen3moe", "lfm2", "granitehybrid", "falcon-h1", "nemotron_h", "qwen3next"]
-    {
+    for name in STEPPED.into_iter().chain([
+        "lfm2",
+        "granitehybrid",
+        "falcon-h1",
+        "nemotron_h",
+        "qwen3next",
+        "mamba",
+        "jamba",
+    ]) {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         model.decode_batches(true).unwrap();
         let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();
@@ -354,7 +319,7 @@ fn a_step_of_several_sequences_is_that_of_each() {
 #[test]
 fn each_token_that_another_model_wrote_has_what_comes_behind_it() {
     let (before, count) = (17usize, 4usize);
-    for name in ["llama", "gemma3", "qwen3moe"] {
+    for name in STEPPED {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         let error = model.inputs("verify").unwrap_err().to_string();
         assert!(error.contains("no function 'verify'"), "only where it is asked for: {error}");

@@ -3,6 +3,7 @@
 mod common;
 mod foreign;
 mod gguf;
+mod gguf_names;
 mod limits;
 mod onnx;
 mod open;

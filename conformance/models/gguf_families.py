@@ -43,6 +43,9 @@ DENSE = [["ffn_gate", INNER, WIDTH], ["ffn_up", INNER, WIDTH], ["ffn_down", WIDT
 ROUTED = [["ffn_gate_inp", EXPERTS, WIDTH]] + [
     [f"ffn_{name}_exps", EXPERTS, *([WIDTH, EXPERT_INNER] if name == "down" else [EXPERT_INNER, WIDTH])] for name in ("gate", "up", "down")
 ]
+ROUTED_WIDE = [["ffn_gate_inp", EXPERTS, WIDTH]] + [
+    [f"ffn_{name}_exps", EXPERTS, *([WIDTH, INNER] if name == "down" else [INNER, WIDTH])] for name in ("gate", "up", "down")
+]
 SHARED = [["ffn_gate_shexp", EXPERT_INNER, WIDTH], ["ffn_up_shexp", EXPERT_INNER, WIDTH], ["ffn_down_shexp", WIDTH, EXPERT_INNER]]
 CHOICE = [["exp_probs_b.bias", EXPERTS]]
 FEED_NORM = [["ffn_norm", WIDTH]]
@@ -224,6 +227,124 @@ CASES |= {
     "exaone-moe": ("exaone-moe", {**LOCAL, "expert_shared_feed_forward_length": EXPERT_INNER}, [[*EXAONE_MOE, *DENSE], *[[*EXAONE_MOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
     "afmoe": ("afmoe", LOCAL, [[*AFMOE, *DENSE], *[[*AFMOE, *ROUTED, *SHARED, *CHOICE]] * 3]),
 }  # fmt: skip
+# Rows of tokens for each layer; layers at the end attend to keys of others. llama.cpp knows gemma3n with 256 elements of such a row, four
+# states of a token, low-rank paths of 64 and 20 layers with keys of their own alone.
+ROW, NARROW, STREAMS, PATH, ROWS = 256, 32, 4, 64, 16
+GEMMA_LAYER = [*POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]
+
+
+def row_parts(length, layers):
+    """The tensors of the rows that tokens have for each layer, in a model and in a layer."""
+    model = [["per_layer_token_embd", ROWS, length * layers], ["per_layer_model_proj", length * layers, WIDTH], ["per_layer_proj_norm", length]]
+    return model, [["inp_gate", length, WIDTH], ["proj", WIDTH, length], ["post_norm", WIDTH]]
+
+
+def gemma4_layer(dim, kv_heads, parts):
+    """A layer whose heads have `dim` elements; without heads of keys it shares those of another, and values may be keys."""
+    keys = [["attn_k", kv_heads * dim, WIDTH], ["attn_k_norm", dim]] if kv_heads else []
+    values = [["attn_v", kv_heads * dim, WIDTH]] if kv_heads and dim == DIM else []
+    attention = [NORM, ["attn_q", HEADS * dim, WIDTH], ["attn_q_norm", dim], *keys, *values, ["attn_output", WIDTH, HEADS * dim]]
+    return [*attention, *GEMMA_LAYER, *parts, ["layer_output_scale", 1]]
+
+
+GEMMA3N_LAYERS, GEMMA4_LAYERS = 22, 6
+GEMMA3N_MODEL, GEMMA3N_ROW = row_parts(ROW, GEMMA3N_LAYERS)
+GEMMA4_MODEL, GEMMA4_ROW = row_parts(NARROW, GEMMA4_LAYERS)
+GEMMA3N = [
+    *PLAIN, *HEAD_NORMS, *GEMMA_LAYER, *GEMMA3N_ROW, ["altup_correct_coef", STREAMS, STREAMS], ["altup_correct_scale", WIDTH],
+    ["altup_predict_coef", STREAMS**2, STREAMS], ["altup_router", STREAMS, WIDTH], ["altup_router_norm", WIDTH], ["laurel_l", PATH, WIDTH],
+    ["laurel_r", WIDTH, PATH], ["laurel_post_norm", WIDTH],
+]  # fmt: skip
+# Whether layers attend to a window.
+PATTERN = [True, False, True, False, True, False]
+GEMMA4_KEYS = {
+    "attention.sliding_window": 8, "attention.sliding_window_pattern": PATTERN, "attention.key_length": 2 * DIM, "attention.value_length": 2 * DIM,
+    "attention.key_length_swa": DIM, "attention.value_length_swa": DIM, "rope.dimension_count": 2 * DIM, "rope.dimension_count_swa": DIM,
+    "rope.freq_base": 1e6, "rope.freq_base_swa": 10000.0, "final_logit_softcapping": 30.0,
+}  # fmt: skip
+TURNS = [["rope_freqs", DIM]]
+GEMMA4_EXPERTS = [
+    ["ffn_gate_inp", EXPERTS, WIDTH], ["ffn_gate_inp.scale", WIDTH], ["ffn_gate_up_exps", EXPERTS, 2 * EXPERT_INNER, WIDTH], ["ffn_down_exps", EXPERTS, WIDTH, EXPERT_INNER],
+    ["ffn_down_exps.scale", EXPERTS], *[[name, WIDTH] for name in ("pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2")],
+]  # fmt: skip
+CASES |= {
+    "gemma3n": (
+        "gemma3n",
+        {
+            "attention.sliding_window": 8, "rope.freq_base": 1e6, "embedding_length_per_layer_input": ROW, "altup.num_inputs": STREAMS,
+            "altup.active_idx": 0, "attention.shared_kv_layers": 2,
+        },
+        [GEMMA3N] * GEMMA3N_LAYERS, [["output_norm", WIDTH], *[[f"altup_{name}", STREAMS - 1, WIDTH, WIDTH] for name in ("proj", "unembd_proj")], *GEMMA3N_MODEL],
+    ),
+    "gemma4": (
+        "gemma4", {**GEMMA4_KEYS, "embedding_length_per_layer_input": NARROW, "attention.shared_kv_layers": 2, "attention.head_count_kv": [2, 1, 2, 1, 2, 1]},
+        [gemma4_layer(DIM if local else 2 * DIM, (2 if local else 1) if layer < 4 else 0, GEMMA4_ROW) for layer, local in enumerate(PATTERN)],
+        [["output_norm", WIDTH], *TURNS, *GEMMA4_MODEL],
+    ),
+    "gemma4-moe": (
+        "gemma4", {**GEMMA4_KEYS, **MIXTURE, "expert_shared_count": 0, "embedding_length_per_layer_input": 0, "attention.sliding_window_pattern": PATTERN[:2]},
+        [gemma4_layer(DIM if local else 2 * DIM, 1, GEMMA4_EXPERTS) for local in PATTERN[:2]], [["output_norm", WIDTH], *TURNS],
+    ),
+}  # fmt: skip
+# State-space layers with a decay for each place of a channel, alone and beside attention.
+STEP_RANK = 32
+SELECTIVE_KEYS = {"ssm.conv_kernel": SSM_TAPS, "ssm.inner_size": SSM_INNER, "ssm.state_size": SSM_STATE, "ssm.time_step_rank": STEP_RANK}
+SELECTIVE = [
+    NORM, ["ssm_in", 2 * SSM_INNER, WIDTH], ["ssm_conv1d", SSM_INNER, SSM_TAPS], ["ssm_conv1d.bias", SSM_INNER], ["ssm_x", STEP_RANK + 2 * SSM_STATE, SSM_INNER],
+    ["ssm_dt", SSM_INNER, STEP_RANK], ["ssm_dt.bias", SSM_INNER], ["ssm_a", SSM_INNER, SSM_STATE], ["ssm_d", SSM_INNER], ["ssm_out", WIDTH, SSM_INNER],
+]  # fmt: skip
+STEP_NORMS = [["ssm_dt_norm", STEP_RANK], ["ssm_b_norm", SSM_STATE], ["ssm_c_norm", SSM_STATE]]
+JAMBA = {**SELECTIVE_KEYS, **SMALL_KEYS, "attention.head_count_kv": [0, KV_HEADS, 0], "expert_count": EXPERTS, "expert_used_count": 2}
+CASES |= {
+    "mamba": ("mamba", {**SELECTIVE_KEYS, "attention.head_count": 0}, [SELECTIVE] * 2),
+    "mamba-normed": ("mamba", {**SELECTIVE_KEYS, "attention.head_count": 0, "ssm.dt_b_c_rms": True}, [SELECTIVE] * 2),
+    "mamba2": ("mamba2", {**SSM_KEYS, "attention.head_count": 0}, [[NORM, *SSM]] * 2),
+    "jamba": (
+        "jamba", JAMBA,
+        [[*SELECTIVE, *STEP_NORMS, *FEED_NORM, *DENSE], [*attention(SMALL), *FEED_NORM, *ROUTED_WIDE], [*SELECTIVE, *STEP_NORMS, *FEED_NORM, *DENSE]],
+    ),
+}  # fmt: skip
+# Heads that differ from layer to layer.
+MIMO2 = {**MIXTURE, "attention.sliding_window": 8, "attention.sliding_window_pattern": [False, True], "attention.head_count_kv": [1, 2], "attention.value_length": DIM // 2, "rope.freq_base": 1e6, "rope.freq_base_swa": 10000.0, "rope.dimension_count": DIM // 2}
+STEP35 = {**MIXTURE, "attention.sliding_window": 8, "attention.sliding_window_pattern": [False, True], "attention.head_count": [2, 4], "rope.freq_base": 1e6, "rope.freq_base_swa": 10000.0, "expert_weights_norm": True, "expert_weights_scale": 2.5, "expert_shared_feed_forward_length": EXPERT_INNER, "swiglu_clamp_exp": [0.0, 0.5], "swiglu_clamp_shexp": [0.7, 0.5]}
+OPENELM = {**SMALL_KEYS, "attention.head_count": [2, 4], "attention.head_count_kv": [1, 2], "feed_forward_length": [INNER, 2 * INNER]}
+
+
+def grown(heads, kv_heads, dim=DIM, value=DIM):
+    """Attention of so many heads."""
+    return [NORM, ["attn_q", heads * dim, WIDTH], ["attn_k", kv_heads * dim, WIDTH], ["attn_v", kv_heads * value, WIDTH], ["attn_output", WIDTH, heads * value]]
+
+
+CASES |= {
+    "mimo2": (
+        "mimo2", MIMO2,
+        [[*grown(2, 1, value=DIM // 2), *FEED_NORM, *DENSE], [*grown(2, 2, value=DIM // 2), ["attn_sinks", HEADS], *FEED_NORM, *ROUTED, *CHOICE]],
+    ),
+    "step35": (
+        "step35", STEP35,
+        [
+            [*grown(2, 1), *HEAD_NORMS, ["attn_gate", 2, WIDTH], *FEED_NORM, *DENSE],
+            [*grown(4, 1), *HEAD_NORMS, ["attn_gate", 4, WIDTH], *FEED_NORM, *ROUTED, *SHARED, *CHOICE],
+        ],
+    ),
+    "openelm": (
+        "openelm", OPENELM,
+        [
+            [NORM, ["attn_qkv", (heads + 2 * kv_heads) * SMALL, WIDTH], ["attn_output", WIDTH, heads * SMALL], *SMALL_NORMS, *FEED_NORM, ["ffn_gate", inner, WIDTH], ["ffn_up", inner, WIDTH], ["ffn_down", WIDTH, inner]]
+            for heads, kv_heads, inner in ((2, 1, INNER), (4, 2, 2 * INNER))
+        ],
+        [["output_norm", WIDTH]],
+    ),
+    "minicpm3": ("minicpm3", UNFOLDED_KEYS, [[*OLD_LATENT, *DENSE]] * 2),
+    "bitnet": ("bitnet", SMALL_KEYS, [[*attention(SMALL), ["attn_sub_norm", WIDTH], *FEED_NORM, ["ffn_sub_norm", INNER], *DENSE]] * 2, [["output_norm", WIDTH]]),
+    "paddleocr": ("paddleocr", {**SMALL_KEYS, "rope.dimension_sections": [2, 3, 3, 0]}, [[*attention(SMALL), *FEED_NORM, *DENSE]]),
+    "hunyuan_vl": ("hunyuan_vl", {**SECTIONS}, [[*PLAIN, *HEAD_NORMS, *FEED_NORM, *DENSE]]),
+    "jais2": (
+        "jais2", {**SMALL_KEYS, "attention.head_count_kv": HEADS, "attention.layer_norm_epsilon": 1e-5},
+        [[NORM, ["attn_norm.bias", WIDTH], *[part for name in "qkv" for part in ([f"attn_{name}", WIDTH, WIDTH], [f"attn_{name}.bias", WIDTH])], ["attn_output", WIDTH, WIDTH], ["attn_output.bias", WIDTH], *FEED_NORM, ["ffn_norm.bias", WIDTH], ["ffn_up", INNER, WIDTH], ["ffn_up.bias", INNER], ["ffn_down", WIDTH, INNER], ["ffn_down.bias", WIDTH]]] * 2,
+        [["output_norm", WIDTH], ["output_norm.bias", WIDTH]],
+    ),
+}  # fmt: skip
 # Encoders: the same, with the tensors of the model besides the table of tokens.
 TINY_HEADS = {"attention.head_count_kv": HEADS, "attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
 FUSED = [["attn_qkv", 3 * WIDTH, WIDTH], ["attn_output", WIDTH, WIDTH]]
@@ -242,6 +363,9 @@ ENCODERS = {
         [[*FUSED, ["attn_qkv.bias", 3 * WIDTH], ["attn_output.bias", WIDTH], *BERT_NORMS, ["ffn_up", INNER, WIDTH], ["ffn_up.bias", INNER], ["ffn_down", WIDTH, INNER], ["ffn_down.bias", WIDTH]]] * 2,
         [*EMBEDDING_NORM, ["token_embd_norm.bias", WIDTH], ["token_types", WIDTH]],
     ),
+    "eurobert": ("eurobert", {**VECTORS, **SMALL_KEYS}, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]),
+    "llama-embed": ("llama-embed", {**VECTORS, **SMALL_KEYS}, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]),
+    "neo-bert": ("neo-bert", {**VECTORS, **TINY_HEADS}, [[NORM, *FUSED, *FEED_NORM, *GEGLU]] * 2, [["enc.output_norm", WIDTH]]),
     "modern-bert": (
         "modern-bert", {**VECTORS, **WINDOW, **TINY_HEADS, "attention.layer_norm_epsilon": 1e-5, "rope.freq_base": 160000.0, "rope.freq_base_swa": 10000.0},
         [[*FUSED, *FEED_NORM, *GEGLU], *[[NORM, *FUSED, *FEED_NORM, *GEGLU]] * 3], [*EMBEDDING_NORM, ["output_norm", WIDTH]],
@@ -277,26 +401,32 @@ def write(path, case, vocabulary, as_floats):
         if "ssm_a" in name and "alpha" not in name:
             w.add_tensor(name, (-0.2 - np.abs(random.standard_normal(dims))).astype(np.float32))
             return
-        if "ssm_d." not in name and "ssm_d" in name or "ssm_norm" in name:
+        if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))
             return
         if len(dims) == 1:
-            # Biases are around 0, scales of norms around 1.
-            w.add_tensor(name, ((0 if name.endswith(".bias") else 1) + 0.2 * random.standard_normal(dims)).astype(np.float32))
+            # Biases are around 0, scales of norms around 1. In many layers what each adds is less, so that rounding does not grow with them.
+            made = (0 if name.endswith(".bias") else 1) + 0.2 * random.standard_normal(dims)
+            less = 0.2 if len(layers) > 12 and "post_" in name else 1.0
+            w.add_tensor(name, (less * made).astype(np.float32))
             return
         made = (size * random.standard_normal(dims) / np.sqrt(dims[-1])).astype(np.float32)
-        if "ffn_gate_inp" in name or "conv" in name and dims[-1] < 8:
+        if name.startswith("per_layer_token_embd"):
+            # A few rows in turn, so that a file packs well.
+            made = np.resize(made, (count, dims[-1]))
+        if "ffn_gate_inp" in name or dims[-1] < 8:
             w.add_tensor(name, made)
             return
-        packed = quantize(made, Type.Q8_0)
+        kind = Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0
+        packed = quantize(made, kind)
         if as_floats:
-            w.add_tensor(name, dequantize(packed, Type.Q8_0).astype(np.float32).reshape(made.shape))
+            w.add_tensor(name, dequantize(packed, kind).astype(np.float32).reshape(made.shape))
         else:
-            w.add_tensor(name, packed, raw_dtype=Type.Q8_0)
+            w.add_tensor(name, packed, raw_dtype=kind)
 
     tensor("token_embd.weight", [count, WIDTH], 4.0)
     # Some names have no kind.
-    whole = lambda name: name.rstrip("!") + ("" if name.endswith((".bias", "!")) or name in ("ssm_a", "ssm_d") else ".weight")
+    whole = lambda name: name.rstrip("!") + ("" if name.endswith((".bias", ".scale", "!")) or name in ("ssm_a", "ssm_d") else ".weight")
     for name, *dims in model[0] if model else [["output_norm", WIDTH], ["output", count, WIDTH]]:
         tensor(whole(name), dims, 4.0 if name == "output" else 1.0)
     for layer, parts in enumerate(layers):

@@ -10,7 +10,7 @@ use halite::{
 use crate::common::{builder, device, repo};
 
 /// One for each kind of state.
-const NAMES: [&str; 4] = ["lfm2", "granitehybrid", "falcon-h1", "qwen35"];
+const NAMES: [&str; 6] = ["lfm2", "granitehybrid", "falcon-h1", "qwen35", "mamba", "jamba"];
 
 fn path(name: &str, end: &str) -> std::path::PathBuf {
     repo(&format!("compiler/tests/data/gguf/{name}.{end}"))

@@ -159,7 +159,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     if opened.is_encoder() {
         return Err(writes_none());
     }
-    let (trained, experts) = (opened.trained_context(), opened.has_experts());
+    let (trained, experts, attends) = (opened.trained_context(), opened.has_experts(), opened.attends());
     let Opened { builder, file, tokenizer, again } = opened;
     let drafted = options.drafting(tokenizer.vocabulary())?;
     let cache_types = options.cache_types;
@@ -172,7 +172,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         none if none.is_empty() => (none, context),
         sizes => (sizes, context.next_multiple_of(seats::ROUND)),
     };
-    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring).dimension("context", [room]));
+    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring, attends.then_some(room)));
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
     }
@@ -221,11 +221,16 @@ fn on_processor(session: &Session) -> bool {
     session.device().is_none_or(|device| device.info().kind() == DeviceKind::Cpu)
 }
 
-/// Sizes of calls that give the logits of one token, and of that which gives those of all.
-fn calls_of(sizes: &[usize], scoring: Option<usize>) -> Sizes {
+/// Sizes of calls that give the logits of one token, and of that which gives those of all; with the room of caches, where there are
+/// some.
+fn calls_of(sizes: &[usize], scoring: Option<usize>, room: Option<usize>) -> Sizes {
     let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
     let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
-    Sizes::any_of(std::iter::once(one).chain(all))
+    let calls = Sizes::any_of(std::iter::once(one).chain(all));
+    match room {
+        Some(room) => calls.dimension("context", [room]),
+        None => calls,
+    }
 }
 
 /// With functions that choose tokens, where the device may have to.

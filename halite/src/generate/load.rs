@@ -95,6 +95,11 @@ impl Opened {
         matches!(self.own("expert_count"), Some(Value::Int(count)) if *count > 0)
     }
 
+    /// Whether some layer attends to tokens before, so that there are caches with room for a context.
+    pub fn attends(&self) -> bool {
+        !matches!(self.own("attention.head_count"), Some(Value::Int(0)))
+    }
+
     /// The value of a key of the model's architecture.
     fn own(&self, key: &str) -> Option<&Value> {
         let Some(Value::Text(architecture)) = self.file.value("general.architecture") else { return None };

@@ -26,7 +26,8 @@ const POST_NORM: &str = "post_attention_norm";
 impl Call<'_> {
     /// Queries and gates of results, `[rows, heads * dim]`, where each head's gate lies behind its query.
     fn gated_queries(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<[TensorId; 2]>> {
-        let (heads, dim, width) = (self.hyper.heads, self.hyper.key_dim, self.hyper.width);
+        let (own, width) = (self.hyper.heads_of(layer), self.hyper.width);
+        let (heads, dim) = (own.count, own.key);
         if self.hyper.latent.is_some() || self.rows_of(layer, "attn_q") != Some(2 * heads * dim) {
             return Ok(None);
         }
@@ -49,6 +50,18 @@ impl Call<'_> {
         layer: u64,
     ) -> Result<TensorId> {
         let inner = b.sizes(found)[1].exact();
+        let heads = self.hyper.heads_of(layer).count;
+        if gate.is_none() && self.rows_of(layer, "attn_gate") == Some(heads) {
+            // A number for each head.
+            let gate = self.linear(b, x, layer, "attn_gate", [heads, self.hyper.width])?;
+            let gate = b.reshape_to(gate, &[self.rows(), heads.into(), Size::constant(1)])?;
+            let apart = b.reshape_to(found, &[self.rows(), heads.into(), (inner / heads).into()])?;
+            let made = b.map(&[apart, gate], DType::F32, |p, x| {
+                let gate = p.call(Function::Sigmoid, &[x[1]]);
+                p.call(Function::Mul, &[x[0], gate])
+            })?;
+            return b.reshape_to(made, &[self.rows(), inner.into()]);
+        }
         let gate = match (gate, self.tensors.find(&self.name(layer, "attn_gate", "weight"))) {
             (Some(gate), _) => gate,
             (None, Some(_)) => self.linear(b, x, layer, "attn_gate", [inner, self.hyper.width])?,
@@ -68,23 +81,23 @@ impl Call<'_> {
         layer: u64,
         gated: Option<TensorId>,
     ) -> Result<[TensorId; 3]> {
-        let h = self.hyper;
-        let [q, k, v] = [h.heads * h.key_dim, h.kv_heads * h.key_dim, h.kv_heads * h.value_dim];
-        let made = if let Some(q) = gated {
-            [
-                q,
-                self.linear(b, x, layer, "attn_k", [k, h.width])?,
-                self.linear(b, x, layer, "attn_v", [v, h.width])?,
-            ]
-        } else if self.tensors.find(&self.name(layer, "attn_qkv", "weight")).is_some() {
+        let (h, own) = (self.hyper, self.hyper.heads_of(layer));
+        let [q, k, v] = [own.count * own.key, own.kv * own.key, own.kv * own.value];
+        let has = |part: &str| self.tensors.find(&self.name(layer, part, "weight")).is_some();
+        let made = if gated.is_none() && has("attn_qkv") {
             let all = self.linear(b, x, layer, "attn_qkv", [q + k + v, h.width])?;
             [self.columns(b, all, 0, q)?, self.columns(b, all, q, k)?, self.columns(b, all, q + k, v)?]
         } else {
-            [
-                self.linear(b, x, layer, "attn_q", [q, h.width])?,
-                self.linear(b, x, layer, "attn_k", [k, h.width])?,
-                self.linear(b, x, layer, "attn_v", [v, h.width])?,
-            ]
+            let queries = match gated {
+                Some(queries) => queries,
+                None => self.linear(b, x, layer, "attn_q", [q, h.width])?,
+            };
+            let keys = self.linear(b, x, layer, "attn_k", [k, h.width])?;
+            let values = match h.family.bare_value_norm && k == v && !has("attn_v") {
+                true => keys,
+                false => self.linear(b, x, layer, "attn_v", [v, h.width])?,
+            };
+            [queries, keys, values]
         };
         let Some(clamp) = h.clamp else { return Ok(made) };
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
@@ -152,35 +165,80 @@ impl Call<'_> {
         b.reshape_to(x, &dims)
     }
 
-    /// Queries, keys and values of each head, `[sequences, heads, len, dim]`, as they go into attention.
+    /// Queries, keys and values of each head, `[sequences, heads, len, dim]`, as they go into attention; queries alone where a layer
+    /// shares the others.
     fn parts(
         &self,
         b: &mut Builder,
         x: TensorId,
         layer: u64,
         gated: Option<TensorId>,
-    ) -> Result<[TensorId; 3]> {
+    ) -> Result<(TensorId, Option<[TensorId; 2]>)> {
         let h = self.hyper;
         if let Some(latent) = &h.latent {
-            return self.latent_parts(b, x, layer, latent);
+            let [q, k, v] = self.latent_parts(b, x, layer, latent)?;
+            return Ok((q, Some([k, v])));
+        }
+        let own = h.heads_of(layer);
+        if h.shares(layer).is_some() {
+            // Some files have the weights all the same.
+            for part in ["attn_k", "attn_v", "attn_k_norm"] {
+                self.tensors.find(&self.name(layer, part, "weight"));
+            }
+            let q = match gated {
+                Some(q) => q,
+                None => self.linear(b, x, layer, "attn_q", [own.count * own.key, h.width])?,
+            };
+            return Ok((self.placed(b, q, layer, own.count, "attn_q_norm")?, None));
         }
         let [q, k, v] = self.projections(b, x, layer, gated)?;
-        let v = self.heads(b, v, layer, [h.kv_heads, h.value_dim], None)?;
+        let mut v = self.heads(b, v, layer, [own.kv, own.value], None)?;
+        if h.family.bare_value_norm {
+            v = self.norm(b, v, None, None)?;
+        }
+        let q = self.placed(b, q, layer, own.count, "attn_q_norm")?;
+        Ok((q, Some([self.placed(b, k, layer, own.kv, "attn_k_norm")?, v])))
+    }
+
+    /// Queries or keys of each head, with their norm and rotary embedding.
+    fn placed(&self, b: &mut Builder, x: TensorId, layer: u64, heads: u64, norm: &str) -> Result<TensorId> {
+        let (h, key) = (self.hyper, self.hyper.heads_of(layer).key);
         let experts = h.experts.map(|experts| experts.count);
         let bare = h.family.bare_head_norms_but.is_some_and(|but| experts != Some(but));
-        let bare = bare && h.rope_of(layer).is_some();
-        let mut part = |x: TensorId, heads: u64, norm: &str| {
-            let late =
-                h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
-            let x = self.heads(b, x, layer, [heads, h.key_dim], (!late).then_some(norm))?;
-            let x = self.turned(b, x, layer)?;
-            if bare {
-                return self.norm(b, x, None, None);
-            }
-            if late { self.row_norm(b, x, layer, norm, h.key_dim) } else { Ok(x) }
+        let late = h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
+        let x = self.heads(b, x, layer, [heads, key], (!late).then_some(norm))?;
+        let x = self.turned(b, x, layer)?;
+        if bare && h.rope_of(layer).is_some() {
+            return self.norm(b, x, None, None);
+        }
+        if late { self.row_norm(b, x, layer, norm, key) } else { Ok(x) }
+    }
+
+    /// Keys and values that a layer attends to: its own behind those in its caches, or those of the layer that it shares them with.
+    fn attended_to(
+        &self,
+        b: &mut Builder,
+        own: Option<[TensorId; 2]>,
+        layer: u64,
+        caches: Option<Caches>,
+    ) -> Result<Caches> {
+        let Some([k, v]) = own else {
+            let of = self.hyper.shares(layer);
+            let known = self.known.borrow().iter().find(|(layer, _)| Some(*layer) == of).map(|(_, own)| *own);
+            return known.ok_or_else(|| b.invalid("a layer shares keys that there are not"));
         };
-        let q = part(q, h.heads, "attn_q_norm")?;
-        Ok([q, part(k, h.kv_heads, "attn_k_norm")?, v])
+        let made = match (self.place, caches) {
+            (Some(place), Some([keys, values])) => {
+                let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
+                    None => b.append(new, cache, place.start),
+                    Some(format) => b.append_in_blocks(new, cache, place.start, format),
+                };
+                [append(b, k, keys, self.held.keys)?, append(b, v, values, self.held.values)?]
+            }
+            _ => [k, v],
+        };
+        self.known.borrow_mut().push((layer, made));
+        Ok(made)
     }
 
     /// Queries that count more the further on they are, where the model is so.
@@ -225,36 +283,30 @@ impl Call<'_> {
     ) -> Result<(TensorId, Option<Caches>)> {
         let h = self.hyper;
         let gated = self.gated_queries(b, x, layer)?;
-        let [q, k, v] = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
+        let (q, own) = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
         let q = self.tempered(b, q, layer)?;
-        let (keys, values) = match (self.place, caches) {
-            (Some(place), Some([keys, values])) => {
-                let append = |b: &mut Builder, new, cache, format: Option<BlockFormat>| match format {
-                    None => b.append(new, cache, place.start),
-                    Some(format) => b.append_in_blocks(new, cache, place.start, format),
-                };
-                (append(b, k, keys, self.held.keys)?, append(b, v, values, self.held.values)?)
-            }
-            _ => (k, v),
-        };
+        let [keys, values] = self.attended_to(b, own, layer, caches)?;
         let q = if self.place.is_some() { b.cast(q, DType::F16)? } else { q };
         let made = self.attended(b, [q, keys, values], layer)?;
         let made = b.as_f32(made)?;
         let made = b.transpose(made, &[0, 2, 1, 3])?;
+        let heads = h.heads_of(layer);
         let (inner, made) = match h.latent.filter(|latent| latent.folded) {
-            Some(latent) => (h.heads * latent.value, self.latent_values(b, made, layer, &latent)?),
+            Some(latent) => (heads.count * latent.value, self.latent_values(b, made, layer, &latent)?),
             None => {
-                let inner = h.heads * h.value_dim;
+                let inner = heads.count * heads.value;
                 (inner, b.reshape_to(made, &[self.rows(), inner.into()])?)
             }
         };
         let made = self.by_gate(b, made, x, gated.map(|[_, gate]| gate), layer)?;
+        let made = self.inner_norm(b, made, layer, "attn_sub_norm", inner)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
+        let made = self.scaled(b, made, h.value_scale)?;
         let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
             true => made,
             false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
         };
-        let caches = self.place.map(|_| [keys, values]);
+        let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         Ok((self.scaled(b, made, h.residual_scale)?, caches))
     }
 
@@ -265,32 +317,41 @@ impl Call<'_> {
         let window = h.window_of(layer).filter(|window| self.keys > h.keys_before(*window) + 1);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
-        let mask = (window.is_some() || biased).then(|| self.shared_mask(b, window)).transpose()?;
+        let mask = (window.is_some() || biased)
+            .then(|| self.shared_mask(b, window, h.heads_of(layer).count))
+            .transpose()?;
         let causal = mask.is_none() && !h.family.encoder;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
         let (softcap, scale) = (h.score_cap, Some(h.scale));
         let scores = Scores { scale, softcap, causal, lengths, keys: held.keys, values: held.values };
         match sinks {
-            Some(sinks) => self.attended_with_sinks(b, [q, keys, values], mask, scores, &sinks),
+            Some(sinks) => self.attended_with_sinks(
+                b,
+                [q, keys, values],
+                mask,
+                scores,
+                (&sinks, h.heads_of(layer).count),
+            ),
             None => b.attention([q, keys, values], mask, scores),
         }
     }
 
     /// The mask of a window, which is made once.
-    fn shared_mask(&self, b: &mut Builder, window: Option<u64>) -> Result<TensorId> {
-        let made = self.masks.borrow().iter().find(|(of, _)| *of == window).map(|(_, mask)| *mask);
+    fn shared_mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
+        let of = (window, heads);
+        let made = self.masks.borrow().iter().find(|(own, _)| *own == of).map(|(_, mask)| *mask);
         if let Some(mask) = made {
             return Ok(mask);
         }
-        let mask = self.mask(b, window)?;
-        self.masks.borrow_mut().push((window, mask));
+        let mask = self.mask(b, window, heads)?;
+        self.masks.borrow_mut().push((of, mask));
         Ok(mask)
     }
 
     /// What is added to scores so that tokens attend to a window of keys, or to all before them, and how much distances count:
     /// `f32[sequences, 1 or heads, len, keys]`.
-    fn mask(&self, b: &mut Builder, window: Option<u64>) -> Result<TensorId> {
+    fn mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
         let one = Size::constant(1);
         let h = self.hyper;
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
@@ -306,9 +367,9 @@ impl Call<'_> {
             _ => b.band_of(places, keys, left, right)?,
         };
         let Some(most) = h.distance_bias else { return Ok(band) };
-        let slopes = slopes(h.heads, most);
+        let slopes = slopes(heads, most);
         let bytes: Vec<u8> = slopes.iter().flat_map(|slope| slope.to_le_bytes()).collect();
-        let slopes = b.constant("slopes", DType::F32.into(), &[1, h.heads, 1, 1], bytes.into())?;
+        let slopes = b.constant("slopes", DType::F32.into(), &[1, heads, 1, 1], bytes.into())?;
         b.map(&[band, places, keys, slopes], DType::F32, |p, x| {
             let ahead = p.call(Function::Sub, &[x[2], x[1]]);
             let ahead = p.cast(Type::Of(DType::F32), ahead);
@@ -325,9 +386,8 @@ impl Call<'_> {
         [q, keys, values]: [TensorId; 3],
         mask: Option<TensorId>,
         scores: Scores,
-        sinks: &[f32],
+        (sinks, heads): (&[f32], u64),
     ) -> Result<TensorId> {
-        let heads = self.hyper.heads;
         if sinks.len() as u64 != heads {
             return Err(super::file::invalid(format!("{} sinks for {heads} heads", sinks.len())));
         }

@@ -54,6 +54,8 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
         held: CacheFormats::default(),
         tables,
         masks: RefCell::default(),
+        known: RefCell::default(),
+        layer_inputs: None,
     };
     if has_embedding_norm(&tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;

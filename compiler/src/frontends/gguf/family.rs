@@ -97,6 +97,25 @@ pub(super) struct Family {
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
     pub yarn_scale: Option<f64>,
+    /// Whether scores have no factor.
+    pub unscaled: bool,
+    /// Whether values have a norm without weights; those of layers without weights for values are keys before theirs.
+    pub bare_value_norm: bool,
+    /// How many layers, the first, have keys and values of their own where the metadata do not say.
+    pub own_caches: Option<u64>,
+    /// Whether factors of rotary embedding that are a tensor are not those of layers that attend to a window.
+    pub global_factors: bool,
+    /// Whether layers that attend to all keys turn half of what the metadata say.
+    pub half_turned: bool,
+    /// Whether a token has several states.
+    pub streams: bool,
+    /// Of how many layers, the first, feed-forward networks keep the largest of a gate's numbers alone where the metadata do not say,
+    /// and how many deviations above their mean these are.
+    pub sparse: Option<(u64, f64)>,
+    /// What logits are between, where the metadata do not say.
+    pub logit_cap: Option<f64>,
+    /// Whether there may be no attention at all.
+    pub recurrent: bool,
     /// The norm before the feed-forward network.
     pub feed_norm: &'static str,
     /// Whether a layer is attention, a state or a feed-forward network alone.
@@ -140,6 +159,15 @@ const LLAMA: Family = Family {
     bare_head_norms_but: None,
     norms_turned: false,
     yarn_scale: None,
+    unscaled: false,
+    bare_value_norm: false,
+    own_caches: None,
+    global_factors: false,
+    half_turned: false,
+    streams: false,
+    sparse: None,
+    logit_cap: None,
+    recurrent: false,
     feed_norm: "ffn_norm",
     lone_parts: false,
     turns_by_key: false,
@@ -152,6 +180,25 @@ const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
 const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
 const GEMMA3: Family =
     Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA };
+/// Layers whose values have a norm and whose scores have no factor; layers at the end may share the caches of others.
+const GEMMA4: Family = Family {
+    name: "gemma4",
+    unscaled: true,
+    bare_value_norm: true,
+    global_factors: true,
+    scaled_by_width_at: 0,
+    ..GEMMA3
+};
+/// The same, with several states of each token.
+const GEMMA3N: Family = Family {
+    name: "gemma3n",
+    local_of: 5,
+    own_caches: Some(20),
+    streams: true,
+    sparse: Some((10, 1.644_853_353_500_366_2)),
+    logit_cap: Some(30.0),
+    ..GEMMA4
+};
 const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
 /// Decoders with norms that take the mean away, and one factor in feed-forward networks.
 const GPT2: Family =
@@ -171,6 +218,9 @@ const NEMOTRON_H: Family = Family {
     lone_parts: true,
     ..LLAMA
 };
+/// A state in each layer, and nothing else.
+const MAMBA: Family =
+    Family { name: "mamba2", turn: Turn::Nothing, lone_parts: true, recurrent: true, ..LLAMA };
 /// Gated delta nets beside attention.
 const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
 const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
@@ -193,6 +243,8 @@ pub(super) const FAMILIES: &[Family] = &[
         ..GEMMA
     },
     GEMMA3,
+    GEMMA3N,
+    GEMMA4,
     PHI3,
     Family { name: "granite", ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
@@ -223,6 +275,17 @@ pub(super) const FAMILIES: &[Family] = &[
         ..QWEN
     },
     Family { name: "minimax-m2", ..QWEN },
+    Family { name: "mimo2", local_of: 2, local_scaled: true, sigmoid_experts: true, ..QWEN },
+    Family {
+        name: "step35",
+        local_of: 2,
+        local_scaled: true,
+        sigmoid_experts: true,
+        normed_experts: false,
+        global_factors: true,
+        half_turned: true,
+        ..QWEN
+    },
     Family { name: "bailingmoe", normed_experts: false, ..LLAMA },
     Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
@@ -233,6 +296,8 @@ pub(super) const FAMILIES: &[Family] = &[
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
     Family { name: "qwen2vl", ..QWEN },
     Family { name: "qwen3vl", ..QWEN },
+    Family { name: "paddleocr", ..QWEN },
+    Family { name: "hunyuan_vl", ..HUNYUAN },
     Family { name: "mistral3", ..LLAMA },
     HUNYUAN,
     Family { name: "pangu-embedded", ..QWEN },
@@ -241,6 +306,9 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "baichuan", biased_at: 40, ..LLAMA },
     Family { name: "xverse", ..LLAMA },
     Family { name: "minicpm", minicpm: true, ..LLAMA },
+    Family { name: "minicpm3", minicpm: true, divided_logits: false, long_factors: true, ..QWEN },
+    Family { name: "openelm", ..QWEN },
+    Family { name: "bitnet", ..QWEN },
     Family { name: "chatglm", ..LLAMA },
     Family { name: "glm4", ..LLAMA },
     Family { name: "ernie4_5", ..LLAMA },
@@ -259,6 +327,10 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    // States alone.
+    Family { name: "mamba", ..MAMBA },
+    MAMBA,
+    Family { name: "jamba", turn: Turn::Nothing, normed_experts: false, ..LLAMA },
     Family { name: "apertus", activation: Activation::XIelu, ..QWEN },
     Family { name: "plamo3", local_of: 8, ..QWEN },
     Family { name: "exaone-moe", normed_experts: false, ..LOCAL_TURNED },
@@ -300,6 +372,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "falcon", flow: Flow::Parallel, ..NEOX },
     Family { name: "phi2", flow: Flow::Parallel, ..NEOX },
     Family { name: "nemotron", activation: Activation::ReluSquared, flow: Flow::Before, ..NEOX },
+    Family { name: "jais2", turn: Turn::Halves, activation: Activation::ReluSquared, ..GPT2 },
     Family { name: "orion", centred: true, ..QWEN },
     Family { name: "stablelm", centred: true, flow: Flow::ParallelWithoutNorm, ..QWEN },
     Family { name: "olmo", centred: true, bare_norms: true, ..LLAMA },
@@ -320,5 +393,8 @@ pub(super) const FAMILIES: &[Family] = &[
         local_scaled: true,
         ..BERT
     },
+    Family { name: "eurobert", encoder: true, ..QWEN },
+    Family { name: "llama-embed", encoder: true, ..LLAMA },
+    Family { name: "neo-bert", encoder: true, output_norm: "enc.output_norm", ..LLAMA },
     Family { name: "gemma-embedding", encoder: true, scaled_by_width_at: 0, ..GEMMA3 },
 ];

@@ -16,6 +16,7 @@ use super::{
     layer::{Call, Held, Place},
     rope::Rope,
     steps::{NOBODY, Steps},
+    streams::Streams,
 };
 use crate::{
     SourceLocation,
@@ -69,28 +70,24 @@ pub(super) struct Results {
 pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs) -> Result<Results> {
     let tensors = Tensors::of(file);
     b.at(SourceLocation::new("embedding"));
-    let call = call(b, &tensors, hyper, inputs)?;
+    let mut call = call(b, &tensors, hyper, inputs)?;
     let positions = b.reshape_to(call.positions, &[call.rows()])?;
     let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, positions)?;
     if has_embedding_norm(&tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
-    let mut layers = Vec::new();
-    for (layer, own) in (0..hyper.layers).zip(&inputs.layers) {
-        // Behind the last layer nothing reads the other tokens any more; of one token, one row is all.
-        let is_one = |id: TensorId| {
-            let count = b.sizes(id)[0];
-            count.is_constant() && count == 1
-        };
-        let kept = inputs
-            .rows
-            .numbers()
-            .filter(|rows| layer + 1 == hyper.layers && ![inputs.tokens, *rows].into_iter().all(is_one));
-        let (state, own) = call.layer(b, x, layer, own, kept)?;
-        x = state;
-        layers.push(own);
-    }
+    call.layer_inputs = call.inputs_of_layers(b, inputs.tokens, x)?;
+    // Of one token, one row is all.
+    let is_one = |id: TensorId| {
+        let count = b.sizes(id)[0];
+        count.is_constant() && count == 1
+    };
+    let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
+    let (x, layers) = match &hyper.streams {
+        Some(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
+        None => all_layers(b, &call, x, inputs, wanted)?,
+    };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
     let head = match tensors.find("output.weight") {
@@ -105,6 +102,44 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let logits = capped(b, logits, hyper.logit_cap)?;
     tensors.all_used(hyper.family.name, hyper.spare.clone())?;
     Ok(Results { logits, layers })
+}
+
+/// The states behind all layers of tokens that are `wanted`, and what layers keep.
+fn all_layers(
+    b: &mut Builder,
+    call: &Call<'_>,
+    mut x: TensorId,
+    inputs: &Inputs,
+    wanted: Option<TensorId>,
+) -> Result<(TensorId, Vec<Held>)> {
+    let (mut layers, count) = (Vec::new(), call.hyper.layers);
+    for (layer, own) in (0..count).zip(&inputs.layers) {
+        // Behind the last layer nothing reads the other tokens any more.
+        let (state, own) = call.layer(b, x, layer, own, wanted.filter(|_| layer + 1 == count))?;
+        x = state;
+        layers.push(own);
+    }
+    Ok((x, layers))
+}
+
+/// The same where tokens have several states.
+fn layers_of_streams(
+    b: &mut Builder,
+    call: &Call<'_>,
+    x: TensorId,
+    streams: &Streams,
+    inputs: &Inputs,
+    wanted: Option<TensorId>,
+) -> Result<(TensorId, Vec<Held>)> {
+    let (mut x, mut layers) = (call.begun(b, x, streams)?, Vec::new());
+    for (layer, own) in (0..call.hyper.layers).zip(&inputs.layers) {
+        let (state, own) = call.layer_of_streams(b, x, layer, own, streams)?;
+        x = state;
+        layers.push(own);
+    }
+    b.at(SourceLocation::new("output"));
+    let x = call.merged(b, x, streams)?;
+    Ok((wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?, layers))
 }
 
 /// Whether embeddings have a norm.
@@ -176,6 +211,8 @@ fn call<'a>(
         held: inputs.held,
         tables,
         masks: RefCell::default(),
+        known: RefCell::default(),
+        layer_inputs: None,
     })
 }
 
@@ -234,13 +271,21 @@ pub(super) fn tables(
     if (0..hyper.layers).all(|layer| hyper.rope_of(layer).is_none()) {
         return Ok([None, None]);
     }
-    let mut tables = |rope: &Rope| match rope.turned {
+    let mut tables = |rope: &Rope, divisors: Option<&[f32]>| match rope.turned {
         0 => Ok(None),
-        _ => rope.tables(b, context, divisors.as_deref()).map(Some),
+        _ => rope.tables(b, context, divisors).map(Some),
     };
-    let all = tables(&hyper.rope)?;
-    let local = match windows > 0 && hyper.local_rope != hyper.rope {
-        true => tables(&hyper.local_rope)?,
+    // Of factors for more pairs the first are meant.
+    let pairs = (hyper.rope.turned / 2) as usize;
+    let own_divisors = divisors.as_deref().map(|own| match hyper.family.half_turned && own.len() > pairs {
+        true => &own[..pairs],
+        false => own,
+    });
+    let all = tables(&hyper.rope, own_divisors)?;
+    let local_divisors = divisors.as_deref().filter(|_| !hyper.family.global_factors);
+    let is_other = hyper.local_rope != hyper.rope || local_divisors.is_some() != divisors.is_some();
+    let local = match windows > 0 && is_other {
+        true => tables(&hyper.local_rope, local_divisors)?,
         false => all,
     };
     Ok([all, local])

@@ -9,20 +9,18 @@ use super::{
     experts::Experts,
     family::{Activation, FAMILIES, Family, Flow, Turn},
     file::{File, invalid, unsupported},
+    heads::{Attends, Heads},
     keys::Keys,
     latent::Latent,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
+    streams::Streams,
     unknown,
     xielu::XIelu,
 };
 
 /// Most layers of a model.
 const MOST_LAYERS: u64 = 4096;
-/// Most heads.
-const MOST_HEADS: u64 = 1 << 16;
-/// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
-const MOST_DIM: u64 = 1024;
 
 /// The numbers of a decoder.
 #[derive(Clone, Debug)]
@@ -35,12 +33,8 @@ pub(super) struct Hyper {
     pub width: u64,
     /// Tokens that there are.
     pub vocabulary: u64,
-    pub heads: u64,
-    pub kv_heads: u64,
-    /// Elements of a query and a key.
-    pub key_dim: u64,
-    /// Elements of a value.
-    pub value_dim: u64,
+    /// How each layer attends.
+    pub attends: Vec<Attends>,
     pub epsilon: f32,
     /// Whether attention and feed-forward network take the same state.
     pub flow: Flow,
@@ -48,6 +42,14 @@ pub(super) struct Hyper {
     pub mixers: Vec<Mixer>,
     /// The numbers of an activation that has some in each layer.
     pub xielu: Vec<XIelu>,
+    /// The states of a token, where there are several.
+    pub streams: Option<Streams>,
+    /// How many deviations above the mean a gate's numbers are that feed-forward networks keep, of layers that do not keep all.
+    pub sparsity: Vec<Option<f64>>,
+    /// What the factors of feed-forward networks are within, of each layer: of those that all tokens have, and of experts.
+    pub limits: [Vec<Option<f64>>; 2],
+    /// Factor of what attention finds.
+    pub value_scale: Option<f64>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
@@ -119,45 +121,18 @@ pub(super) enum Pooling {
     Last,
 }
 
-/// The counts of a decoder.
-pub(super) struct Counts {
-    pub layers: u64,
-    pub spare: Range<u64>,
-    pub width: u64,
-    pub heads: u64,
-    pub kv_heads: u64,
-    pub key_dim: u64,
-    pub value_dim: u64,
-}
-
-impl Counts {
-    fn read(keys: &Keys<'_>) -> Result<Counts> {
-        let (blocks, width) = (keys.count("block_count")?, keys.count("embedding_length")?);
-        let guessing = keys.optional("nextn_predict_layers")?.unwrap_or(0);
-        let layers = blocks.checked_sub(guessing).filter(|layers| *layers > 0).ok_or_else(|| {
-            invalid(format!("'{}' is {guessing} of {blocks} layers", keys.key("nextn_predict_layers")))
-        })?;
-        let heads = keys.of_layers("attention.head_count")?;
-        let heads = heads.ok_or_else(|| keys.missing("attention.head_count"))?;
-        let kv_heads = keys.of_layers("attention.head_count_kv")?.unwrap_or(heads);
-        if layers > MOST_LAYERS || heads > MOST_HEADS || !heads.is_multiple_of(kv_heads) {
-            return Err(invalid(format!(
-                "{layers} layers of {heads} heads that share {kv_heads} of keys; there are at most {MOST_LAYERS} and \
-                 {MOST_HEADS}, and heads share evenly"
-            )));
-        }
-        let key_dim = keys.optional("attention.key_length")?.unwrap_or(width / heads);
-        let value_dim = keys.optional("attention.value_length")?.unwrap_or(width / heads);
-        let possible = 1..=MOST_DIM;
-        if !possible.contains(&key_dim) || !possible.contains(&value_dim) {
-            return Err(unsupported(format!(
-                "heads of {key_dim} elements in keys and {value_dim} in values ('{}', '{}'); there are 1 to {MOST_DIM}",
-                keys.key("attention.key_length"),
-                keys.key("attention.value_length")
-            )));
-        }
-        Ok(Counts { layers, spare: layers..blocks, width, heads, kv_heads, key_dim, value_dim })
-    }
+/// Layers, and those behind them that no text needs.
+fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
+    let blocks = keys.count("block_count")?;
+    let guessing = keys.optional("nextn_predict_layers")?.unwrap_or(0);
+    let layers = blocks.checked_sub(guessing).filter(|layers| (1..=MOST_LAYERS).contains(layers));
+    let layers = layers.ok_or_else(|| {
+        invalid(format!(
+            "'{}' is {guessing} of {blocks} layers; there are at most {MOST_LAYERS}",
+            keys.key("nextn_predict_layers")
+        ))
+    })?;
+    Ok((layers, layers..blocks))
 }
 
 impl Hyper {
@@ -165,43 +140,45 @@ impl Hyper {
     pub fn read(file: &File) -> Result<Hyper> {
         let family = family(file)?;
         let keys = Keys { file, family };
-        let counts = Counts::read(&keys)?;
-        let Counts { layers, width, heads, kv_heads, key_dim, value_dim, .. } = counts;
-        let vocabulary = match file.dims("token_embd.weight") {
-            Some([rows, _]) => *rows,
-            _ => return Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
-        };
-        let rope = rope(&keys, key_dim)?;
-        let latent = Latent::read(&keys, [heads, kv_heads], [key_dim, value_dim], rope.turned)?;
+        let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
+        let attends = Attends::of_layers(&keys, width, layers)?;
+        let mixers = Mixer::of_layers(&keys, file, layers)?;
+        let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
+        let [rope, local_rope] = ropes(&keys, &attends)?;
+        let latent = Latent::read(&keys, &attends[first].heads, rope.turned)?;
         let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
         let minicpm = |value: f64| family.minicpm.then_some(value);
         Ok(Hyper {
             family,
             layers,
-            spare: counts.spare.clone(),
+            spare,
             width,
-            vocabulary,
-            heads,
-            kv_heads,
-            key_dim,
-            value_dim,
+            vocabulary: vocabulary(file)?,
             epsilon: epsilon(&keys)?,
             flow: flow(&keys)?,
-            mixers: Mixer::of_layers(&keys, file, layers)?,
+            mixers,
             xielu: xielu(&keys, layers)?,
+            streams: Streams::read(&keys)?,
+            sparsity: sparsity(&keys, layers)?,
             experts: Experts::read(&keys)?,
+            limits: [
+                limits(&keys, "swiglu_clamp_shexp", layers)?,
+                limits(&keys, "swiglu_clamp_exp", layers)?,
+            ],
+            value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turns: turns(&keys, layers)?,
-            local_rope: local_rope(&keys, &rope)?,
+            local_rope,
             window: window(&keys)?,
             latent,
             temperature: Temperature::read(&keys)?,
-            scale: scale(&keys, &counts, latent.as_ref(), &rope)?,
+            scale: scale(&keys, [layers, width], &attends, latent.as_ref(), &rope)?,
+            attends,
             rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
             distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap: keys.factor("attn_logit_softcapping")?,
-            logit_cap: keys.factor("final_logit_softcapping")?,
+            logit_cap: keys.factor("final_logit_softcapping")?.or(family.logit_cap),
             embedding_scale: own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0)),
             residual_scale: keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
             logit_scale: logit_scale(&keys, minicpm(256.0 / width as f64))?,
@@ -225,11 +202,24 @@ impl Hyper {
         self.mixers.iter().any(|mixer| mixer.recurrent.is_some())
     }
 
+    /// The heads of a layer.
+    pub fn heads_of(&self, layer: u64) -> Heads {
+        self.attends[layer as usize].heads
+    }
+
+    /// The layer whose keys and values a layer attends to, where they are not its own.
+    pub fn shares(&self, layer: u64) -> Option<u64> {
+        self.attends[layer as usize].shares
+    }
+
+    /// Whether a layer has caches.
+    pub fn keeps_keys(&self, layer: u64) -> bool {
+        self.mixer(layer).attends && self.shares(layer).is_none()
+    }
+
     /// The window of a layer, if it has one.
     pub fn window_of(&self, layer: u64) -> Option<u64> {
-        let of = self.family.local_of;
-        let global = if self.family.first_is_global { 0 } else { of.saturating_sub(1) };
-        self.window.filter(|_| of > 0 && layer % of != global)
+        self.window.filter(|_| self.attends[layer as usize].windowed)
     }
 
     /// How many keys before its own a token attends to in such a window. Those of encoders lie around the token.
@@ -274,6 +264,37 @@ fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
     }
 }
 
+/// Which numbers of gates each layer keeps: of a list of the metadata those above 0 count.
+fn sparsity(keys: &Keys<'_>, layers: u64) -> Result<Vec<Option<f64>>> {
+    let name = "activation_sparsity_scale";
+    match keys.family.sparse {
+        None => Ok(vec![None; layers as usize]),
+        Some((first, usual)) if keys.value(name).is_none() => {
+            Ok((0..layers).map(|layer| (layer < first).then_some(usual)).collect())
+        }
+        Some(_) => limits(keys, name, layers),
+    }
+}
+
+/// A number above 0 for each layer that has one.
+fn limits(keys: &Keys<'_>, name: &str, layers: u64) -> Result<Vec<Option<f64>>> {
+    let above = |value: Value| match value {
+        Value::Float(value) => Some(value).filter(|value| value.is_finite() && *value > 0.0),
+        _ => None,
+    };
+    match keys.value(name) {
+        None => Ok(vec![None; layers as usize]),
+        Some(Value::Array(array)) => {
+            let all: Vec<Option<f64>> = array.scalars().take(layers as usize).map(above).collect();
+            match all.len() as u64 == layers {
+                true => Ok(all),
+                false => Err(invalid(format!("'{}' has {} of {layers} numbers", keys.key(name), all.len()))),
+            }
+        }
+        Some(value) => Ok(vec![above(value.clone()); layers as usize]),
+    }
+}
+
 /// Keys that layers with windows attend to, where there are such.
 fn window(keys: &Keys<'_>) -> Result<Option<u64>> {
     let (family, name) = (keys.family, "attention.sliding_window");
@@ -302,9 +323,25 @@ fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
 }
 
 /// The factor of scores.
-fn scale(keys: &Keys<'_>, counts: &Counts, latent: Option<&Latent>, rope: &Rope) -> Result<f64> {
-    let by_width = counts.layers == keys.family.scaled_by_width_at;
-    let own = if by_width { counts.width / counts.heads } else { counts.key_dim };
+fn scale(
+    keys: &Keys<'_>,
+    [layers, width]: [u64; 2],
+    attends: &[Attends],
+    latent: Option<&Latent>,
+    rope: &Rope,
+) -> Result<f64> {
+    if keys.family.unscaled {
+        return Ok(1.0);
+    }
+    let heads = attends[0].heads;
+    if attends.iter().any(|own| own.heads.key != heads.key) {
+        let key = keys.key("attention.key_length_swa");
+        return Err(unsupported(format!(
+            "keys of other sizes in other layers ('{key}'), whose scores are scaled"
+        )));
+    }
+    let by_width = layers == keys.family.scaled_by_width_at;
+    let own = if by_width { width / heads.count } else { heads.key };
     let own = latent.map_or(own, Latent::key);
     let scale = keys.factor("attention.scale")?.unwrap_or(1.0 / (own.max(1) as f64).sqrt());
     // These models have what YaRN makes of states in the scores, and not in the rotary embedding.
@@ -349,13 +386,40 @@ fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
     }
 }
 
+/// Tokens that there are.
+fn vocabulary(file: &File) -> Result<u64> {
+    match file.dims("token_embd.weight") {
+        Some([rows, _]) => Ok(*rows),
+        _ => Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
+    }
+}
+
+/// The rotary embedding of layers that attend to all keys, and of those that attend to a window.
+fn ropes(keys: &Keys<'_>, attends: &[Attends]) -> Result<[Rope; 2]> {
+    let global = attends.iter().find(|own| !own.windowed).unwrap_or(&attends[0]);
+    let mut rope = rope(keys, global.heads.key)?;
+    let local = local_rope(keys, &rope, attends)?;
+    if keys.family.half_turned {
+        rope.turned = rope.turned / 4 * 2;
+    }
+    Ok([rope, local])
+}
+
 /// The rotary embedding of layers that attend to a window.
-fn local_rope(keys: &Keys<'_>, rope: &Rope) -> Result<Rope> {
+fn local_rope(keys: &Keys<'_>, rope: &Rope, attends: &[Attends]) -> Result<Rope> {
     let base = keys.float("rope.freq_base_swa")?.or(keys.family.local_base);
+    let turned = keys.optional("rope.dimension_count_swa")?.unwrap_or(rope.turned);
+    let key = attends.iter().find(|own| own.windowed).map_or(turned, |own| own.heads.key);
+    if turned > key || !turned.is_multiple_of(2) {
+        return Err(invalid(format!(
+            "'{}' is {turned}, of {key} elements",
+            keys.key("rope.dimension_count_swa")
+        )));
+    }
     Ok(match base {
-        Some(base) => Rope { base, scaling: Scaling::None, ..rope.clone() },
-        None if keys.family.local_scaled => rope.clone(),
-        None => Rope { scaling: Scaling::None, magnitude: 1.0, ..rope.clone() },
+        Some(base) => Rope { base, turned, scaling: Scaling::None, ..rope.clone() },
+        None if keys.family.local_scaled => Rope { turned, ..rope.clone() },
+        None => Rope { turned, scaling: Scaling::None, magnitude: 1.0, ..rope.clone() },
     })
 }
 

@@ -29,26 +29,13 @@ impl Keys<'_> {
 
     /// A count, if it is there; of one for each layer that of all.
     pub fn optional(&self, name: &str) -> Result<Option<u64>> {
-        self.of_all(name, |_| true)
-    }
-
-    /// A count that layers without attention do not have: 0 there, or in all.
-    pub fn of_layers(&self, name: &str) -> Result<Option<u64>> {
-        Ok(self.of_all(name, |value| *value != Value::Int(0))?.filter(|count| *count > 0))
-    }
-
-    fn of_all(&self, name: &str, counts: impl Fn(&Value) -> bool) -> Result<Option<u64>> {
         let wrong = || invalid(format!("the metadata key '{}' is no count", self.key(name)));
         let value = match self.value(name) {
             None => return Ok(None),
             Some(Value::Int(value)) => *value,
             Some(Value::Array(array)) => {
-                let mut all = array.scalars().filter(counts);
-                let first = match all.next() {
-                    Some(Value::Int(first)) => first,
-                    None if !array.is_empty() => return Ok(None),
-                    _ => return Err(wrong()),
-                };
+                let mut all = array.scalars();
+                let Some(Value::Int(first)) = all.next() else { return Err(wrong()) };
                 if all.any(|other| other != Value::Int(first)) {
                     let key = self.key(name);
                     return Err(unsupported(format!("'{key}' that is not the same in all layers")));
@@ -58,6 +45,26 @@ impl Keys<'_> {
             Some(_) => return Err(wrong()),
         };
         u64::try_from(value).ok().filter(|count| *count < 1 << 32).map(Some).ok_or_else(wrong)
+    }
+
+    /// A count of each of so many layers, if it is there: one for all, or a list.
+    pub fn each(&self, name: &str, layers: u64) -> Result<Option<Vec<u64>>> {
+        let wrong =
+            || invalid(format!("the metadata key '{}' is no count of {layers} layers", self.key(name)));
+        let count = |value: &Value| match value {
+            Value::Int(value) => u64::try_from(*value).ok().filter(|count| *count < 1 << 32),
+            Value::Bool(value) => Some(u64::from(*value)),
+            _ => None,
+        };
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Array(array)) => {
+                let all: Option<Vec<u64>> =
+                    array.scalars().take(layers as usize).map(|value| count(&value)).collect();
+                all.filter(|all| all.len() as u64 == layers).map(Some).ok_or_else(wrong)
+            }
+            Some(value) => count(value).map(|own| Some(vec![own; layers as usize])).ok_or_else(wrong),
+        }
     }
 
     pub fn count(&self, name: &str) -> Result<u64> {

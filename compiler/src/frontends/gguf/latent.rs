@@ -3,7 +3,7 @@
 //! Files have it in two forms. Folded, what makes keys of rows is applied to queries and what makes values to results, so that
 //! caches hold a row for all heads; else each head has keys and values of its own.
 
-use super::{Result, file::invalid, keys::Keys};
+use super::{Result, file::invalid, heads::Heads, keys::Keys};
 
 /// The sizes of latent attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +21,22 @@ pub(super) struct Latent {
 }
 
 impl Latent {
-    /// Reads what the metadata say of it, if they do. Given are the heads of queries and of caches, the elements of keys and values in
-    /// caches, and how many of a key turn.
-    pub fn read(
-        keys: &Keys<'_>,
-        [heads, kv_heads]: [u64; 2],
-        [key_dim, value_dim]: [u64; 2],
-        turned: u64,
-    ) -> Result<Option<Latent>> {
+    /// Reads what the metadata say of it, if they do. Given are heads as the metadata have them, of which caches have the keys, and
+    /// how many of a key turn.
+    pub fn read(keys: &Keys<'_>, heads: &Heads, turned: u64) -> Result<Option<Latent>> {
         let Some(rank) = keys.optional("attention.kv_lora_rank")?.filter(|rank| *rank > 0) else {
             return Ok(None);
         };
         let folded = keys.optional("attention.key_length_mla")?.filter(|length| *length > 0);
-        let key = folded.unwrap_or(key_dim);
+        let key = folded.unwrap_or(heads.key);
         let value = match folded {
             Some(_) => keys.count("attention.value_length_mla")?,
-            None => value_dim,
+            None => heads.value,
         };
-        let cached = [kv_heads, key_dim, value_dim];
+        let cached = [heads.kv, heads.key, heads.value];
         let wanted = match folded {
             Some(_) => [1, rank + turned, rank],
-            None => [heads, key, value],
+            None => [heads.count, key, value],
         };
         if turned == 0 || turned >= key || cached != wanted {
             let [heads, key, value] = cached;

@@ -19,7 +19,7 @@ impl Call<'_> {
         layer: u64,
         latent: &Latent,
     ) -> Result<[TensorId; 3]> {
-        let heads = self.hyper.heads;
+        let heads = self.hyper.heads_of(layer).count;
         let (rows, width) = (self.rows(), self.hyper.width);
         let q = self.latent_queries(b, x, layer, heads * latent.key())?;
         let q = b.reshape_to(q, &[rows * heads, latent.key().into()])?;
@@ -70,7 +70,7 @@ impl Call<'_> {
         layer: u64,
         latent: &Latent,
     ) -> Result<TensorId> {
-        let heads = self.hyper.heads;
+        let heads = self.hyper.heads_of(layer).count;
         let x = b.reshape_to(attended, &[self.rows() * heads, latent.rank.into()])?;
         let made = self.by_head(b, x, layer, "attn_v_b", [latent.value, latent.rank])?;
         b.reshape_to(made, &[self.rows(), (heads * latent.value).into()])
@@ -85,7 +85,7 @@ impl Call<'_> {
         part: &str,
         [rows, length]: [u64; 2],
     ) -> Result<TensorId> {
-        let heads = self.hyper.heads;
+        let heads = self.hyper.heads_of(layer).count;
         let name = self.name(layer, part, "weight");
         let matrices = self.tensors.expert_matrices(b, &name, [heads, rows, length])?;
         let all = self.rows() * heads;

@@ -26,6 +26,9 @@ use crate::{
 /// The caches of a layer, `f16[sequences, kv heads, context, dim]`; in blocks words, `u32[sequences, kv heads, context, words]`.
 pub(super) type Caches = [TensorId; 2];
 
+/// What a mask is for: a window, if any, and so many heads.
+pub(super) type Masked = (Option<u64>, u64);
+
 /// What a layer keeps from call to call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
@@ -63,8 +66,12 @@ pub(super) struct Call<'a> {
     pub held: CacheFormats,
     /// Tables of rotary embedding for layers that attend to all keys, and to a window.
     pub tables: [Option<[TensorId; 2]>; 2],
-    /// Masks that there are already, with their windows: layers share them.
-    pub masks: RefCell<Vec<(Option<u64>, TensorId)>>,
+    /// Masks that there are already, with their windows and heads: layers share them.
+    pub masks: RefCell<Vec<(Masked, TensorId)>>,
+    /// Rows of tokens for each layer, `f32[rows, layers, length]`, where a model has such.
+    pub layer_inputs: Option<TensorId>,
+    /// Keys and values of layers so far, which others may share.
+    pub known: RefCell<Vec<(u64, Caches)>>,
 }
 
 impl Call<'_> {
@@ -162,12 +169,32 @@ impl Call<'_> {
         part: &str,
         length: u64,
     ) -> Result<TensorId> {
-        let name = self.name(layer, part, "weight");
+        let mut name = self.name(layer, part, "weight");
+        if self.tensors.dims(&name).is_none() {
+            // Some converters leave the kind out.
+            let bare = format!("blk.{layer}.{part}");
+            name = if self.tensors.dims(&bare).is_some() { bare } else { name };
+        }
         let scale = self.tensors.vector(b, &name, length)?;
         let bias = self.tensors.vector(b, &self.name(layer, part, "bias"), length)?;
         match scale {
             Some(_) => self.norm(b, x, scale, bias),
             None => Err(invalid(format!("the tensor '{name}' is missing"))),
+        }
+    }
+
+    /// A norm of rows in front of the last product of a layer's part, where there is one.
+    pub fn inner_norm(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        length: u64,
+    ) -> Result<TensorId> {
+        match self.tensors.dims(&self.name(layer, part, "weight")) {
+            Some(_) => self.row_norm(b, x, layer, part, length),
+            None => Ok(x),
         }
     }
 
@@ -241,12 +268,12 @@ impl Call<'_> {
             Flow::ParallelWithoutNorm if !own_norm => normed,
             _ => self.layer_norm(b, state, layer, feed_norm)?,
         };
-        let fed = self.feed_forward(b, given, x, layer)?;
+        let fed = self.feed_forward(b, [given, x, state], layer)?;
         state = b.binary(Function::Add, state, fed)?;
         if self.hyper.flow == Flow::BehindSum {
             state = self.layer_norm(b, state, layer, "layer_output_norm")?;
         }
-        Ok((state, held))
+        Ok((self.ended(b, state, layer, kept)?, held))
     }
 
     /// The same of a layer that is one part alone.
@@ -260,7 +287,7 @@ impl Call<'_> {
     ) -> Result<(TensorId, Held)> {
         let normed = self.layer_norm(b, x, layer, "attn_norm")?;
         let (made, held) = match self.hyper.mixer(layer).feeds {
-            true => (self.feed_forward(b, normed, x, layer)?, Held::default()),
+            true => (self.feed_forward(b, [normed, x, x], layer)?, Held::default()),
             false => self.mixed(b, normed, layer, held)?,
         };
         let state = b.binary(Function::Add, x, made)?;
@@ -268,7 +295,7 @@ impl Call<'_> {
     }
 
     /// What a layer's attention and other ways to look back find, and what it keeps.
-    fn mixed(&self, b: &mut Builder, x: TensorId, layer: u64, held: &Held) -> Result<(TensorId, Held)> {
+    pub fn mixed(&self, b: &mut Builder, x: TensorId, layer: u64, held: &Held) -> Result<(TensorId, Held)> {
         let mixer = self.hyper.mixer(layer);
         let Some(recurrent) = mixer.recurrent else {
             let (made, caches) = self.attention(b, x, layer, held.caches)?;
@@ -277,6 +304,7 @@ impl Call<'_> {
         let (made, states) = match recurrent {
             Recurrent::ShortConv { taps } => self.short_conv(b, x, layer, taps, &held.states)?,
             Recurrent::StateSpace(sizes) => self.state_space(b, x, layer, &sizes, &held.states)?,
+            Recurrent::Selective(sizes) => self.selective(b, x, layer, &sizes, &held.states)?,
             Recurrent::DeltaNet(sizes) => self.delta_net(b, x, layer, &sizes, &held.states)?,
         };
         let made = self.scaled(b, made, self.hyper.residual_scale)?;

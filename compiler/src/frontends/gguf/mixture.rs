@@ -38,6 +38,7 @@ impl Call<'_> {
             false => (x, Some(weights)),
         };
         let inner = self.columns_of(layer, "ffn_down_exps")?;
+        let limit = h.limits[1][layer as usize];
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
             self.expert_part(b, [x, chosen], layer, part, [experts.count, rows, length])
         };
@@ -45,13 +46,13 @@ impl Call<'_> {
         let made = if has("ffn_gate_up_exps") {
             let both = product(b, own, "ffn_gate_up_exps", [2 * inner, h.width])?;
             let (gate, up) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
-            self.gated(b, gate, up)?
+            self.gated(b, [gate, up], limit)?
         } else {
             let up = product(b, own, "ffn_up_exps", [inner, h.width])?;
             match has("ffn_gate_exps") {
                 true => {
                     let gate = product(b, own, "ffn_gate_exps", [inner, h.width])?;
-                    self.gated(b, gate, up)?
+                    self.gated(b, [gate, up], limit)?
                 }
                 false => self.activated(b, up, layer)?,
             }
@@ -121,6 +122,12 @@ impl Call<'_> {
                 p.call(Function::Div, &[x[0], sum])
             })?;
         }
+        if let Some(factors) =
+            self.tensors.vector(b, &self.name(layer, "ffn_down_exps", "scale"), experts.count)?
+        {
+            let own = b.gather(factors, chosen, 0)?;
+            made = b.binary(Function::Mul, made, own)?;
+        }
         Ok((chosen, self.scaled(b, made, experts.scale)?))
     }
 
@@ -135,7 +142,7 @@ impl Call<'_> {
         let made = match self.tensors.find(&self.name(layer, "ffn_gate_shexp", "weight")) {
             Some(_) => {
                 let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
-                self.gated(b, gate, up)?
+                self.gated(b, [gate, up], self.hyper.limits[0][layer as usize])?
             }
             None => self.activated(b, up, layer)?,
         };
@@ -155,7 +162,7 @@ impl Call<'_> {
     }
 
     /// Two factors of a feed-forward network: the gate's through the activation.
-    pub fn gated(&self, b: &mut Builder, gate: TensorId, up: TensorId) -> Result<TensorId> {
+    pub fn gated(&self, b: &mut Builder, [gate, up]: [TensorId; 2], limit: Option<f64>) -> Result<TensorId> {
         let activation = self.hyper.family.activation;
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         b.map(&[gate, up], DType::F32, |p, x| {
@@ -170,7 +177,11 @@ impl Call<'_> {
                 return p.call(Function::Mul, &[made, more]);
             }
             let made = bent(p, activation, x[0]);
-            p.call(Function::Mul, &[made, x[1]])
+            let Some(limit) = limit else { return p.call(Function::Mul, &[made, x[1]]) };
+            let made = p.call(Function::Min, &[made, float(limit)]);
+            let up = p.call(Function::Min, &[x[1], float(limit)]);
+            let up = p.call(Function::Max, &[up, float(-limit)]);
+            p.call(Function::Mul, &[made, up])
         })
     }
 

@@ -4,6 +4,7 @@
 //! a decoder: any number of tokens at any place of the sequence, with caches of keys and values as state; and what becomes of a
 //! text as a whole.
 
+mod alternating;
 mod attention;
 mod delta_net;
 mod embed;
@@ -12,18 +13,22 @@ mod family;
 mod feed;
 mod file;
 mod graph;
+mod heads;
 mod hyper;
 mod keys;
 mod latent;
 mod latent_attention;
 mod layer;
+mod layer_inputs;
 mod mixture;
 mod model;
 mod recurrent;
 mod rope;
+mod selective;
 mod state_space;
 mod states;
 mod steps;
+mod streams;
 mod unknown;
 mod xielu;
 

@@ -132,17 +132,20 @@ impl Model {
             // That there are such rows was checked when the format was chosen.
             Some(format) => (DType::U32, cached::row_words(format, dim).unwrap_or(0)),
         };
-        let heads = h.kv_heads;
-        let sizes = [("key", row(self.held.keys, h.key_dim)), ("value", row(self.held.values, h.value_dim))];
         let when = when.to_owned();
         (0..h.layers).flat_map(move |layer| {
+            let own = h.heads_of(layer);
+            let (heads, sizes) = (
+                own.kv,
+                [("key", row(self.held.keys, own.key)), ("value", row(self.held.values, own.value))],
+            );
             let cache = |(what, (element, dim)): (&str, (DType, u64))| {
                 let dims =
                     [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
                 port(format!("{when}.{layer}.{what}"), element, dims.into())
             };
             let mut own: Vec<Signature> = Vec::new();
-            own.extend(sizes.into_iter().filter(|_| h.mixer(layer).attends).map(cache));
+            own.extend(sizes.into_iter().filter(|_| h.keeps_keys(layer)).map(cache));
             own.extend(h.states_of(layer).into_iter().map(|state| {
                 let dims = vec![sequences.clone(), Dim::Known(state.row())];
                 port(format!("{when}.{layer}.{}", state.name), DType::F32, dims)
@@ -155,7 +158,7 @@ impl Model {
     fn by_layer(&self, all: &[TensorId]) -> Vec<Held> {
         let mut all = all.iter().copied();
         let one = |layer: u64| {
-            let caches = match self.hyper.mixer(layer).attends {
+            let caches = match self.hyper.keeps_keys(layer) {
                 true => all.next().zip(all.next()).map(|(keys, values)| [keys, values]),
                 false => None,
             };
@@ -238,8 +241,8 @@ impl Model {
         };
         let layers = self.by_layer(&ids[2 + usize::from(further.is_some())..]);
         let keys = layers.iter().find_map(|held| held.caches).map(|[keys, _]| keys);
-        // That some layer attends was checked when the file was read.
-        let context = keys.map_or(0, |keys| b.dims(keys)[2]);
+        // Without attention there is nothing that a context would bound.
+        let context = keys.map_or(1, |keys| b.dims(keys)[2]);
         if context == 0 || b.sizes(ids[0])[0] == 0 {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
         }
@@ -324,8 +327,9 @@ impl SourceModel for Model {
 
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
         let h = &self.hyper;
+        let all = (0..h.layers).filter(|layer| h.keeps_keys(*layer)).map(|layer| h.heads_of(layer));
         for (what, format, dim) in
-            [("keys", formats.keys, h.key_dim), ("values", formats.values, h.value_dim)]
+            all.flat_map(|heads| [("keys", formats.keys, heads.key), ("values", formats.values, heads.value)])
         {
             if let Some(Err(reason)) = format.map(|format| cached::row_words(format, dim)) {
                 return Err(unsupported(format!("a cache of {what} of another type than f16: {reason}")));

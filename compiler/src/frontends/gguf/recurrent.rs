@@ -2,7 +2,7 @@
 
 use super::{
     Result,
-    file::{File, invalid, unsupported},
+    file::{File, invalid},
     keys::Keys,
 };
 
@@ -34,6 +34,7 @@ pub(super) enum Recurrent {
         taps: u64,
     },
     StateSpace(StateSpace),
+    Selective(Selective),
     DeltaNet(DeltaNet),
 }
 
@@ -49,6 +50,27 @@ pub(super) struct StateSpace {
     pub groups: u64,
     /// Places of a state.
     pub state: u64,
+}
+
+/// Sizes of a state-space layer whose decay differs from place to place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Selective {
+    pub taps: u64,
+    /// Channels.
+    pub inner: u64,
+    /// Elements of what tells how much is written.
+    pub rank: u64,
+    /// Places of a channel's state.
+    pub state: u64,
+    /// Whether what a token makes has norms, without weights where the file has none.
+    pub normed: bool,
+}
+
+impl Selective {
+    /// What it keeps behind the convolution.
+    pub fn held(&self) -> State {
+        State { name: "state", elements: self.inner * self.state }
+    }
 }
 
 impl StateSpace {
@@ -112,6 +134,7 @@ impl Recurrent {
         match self {
             Recurrent::ShortConv { taps } => vec![columns(*taps, width)],
             Recurrent::StateSpace(own) => vec![columns(own.taps, own.convolved()), own.held()],
+            Recurrent::Selective(own) => vec![columns(own.taps, own.inner), own.held()],
             Recurrent::DeltaNet(own) => vec![columns(own.taps, own.convolved()), own.held()],
         }
     }
@@ -125,19 +148,24 @@ impl Recurrent {
         if !has("ssm_a") {
             return Ok(None);
         }
-        if has("ssm_x.weight") {
-            let what = format!("a state-space layer with a decay for each channel ('blk.{layer}.ssm_x')");
-            return Err(unsupported(what));
-        }
-        let names = ["inner_size", "time_step_rank", "group_count", "state_size"];
-        let mut sizes = [0; 4];
-        for (size, name) in sizes.iter_mut().zip(names) {
-            *size = keys.count(&format!("ssm.{name}"))?;
-        }
-        let [inner, heads, groups, state] = sizes;
+        let count = |name: &str| keys.count(&format!("ssm.{name}"));
+        let (inner, heads, state) = (count("inner_size")?, count("time_step_rank")?, count("state_size")?);
         let taps = taps(keys, "ssm.conv_kernel")?;
+        let is_small = [inner, heads, state].iter().all(|size| *size <= MOST_ELEMENTS);
+        if has("ssm_x.weight") {
+            let normed = keys.flag("ssm.dt_b_c_rms")?.unwrap_or(false);
+            let own = Selective { taps, inner, rank: heads, state, normed };
+            return match is_small {
+                true => Ok(Some(Recurrent::Selective(own))),
+                false => {
+                    Err(invalid(format!("{inner} channels with states of {state} ('{}')", keys.key("ssm.*"))))
+                }
+            };
+        }
+        let groups = count("group_count")?;
         let is_delta = has("ssm_ba.weight") || has("ssm_beta.weight");
-        let fits = sizes.iter().all(|size| *size <= MOST_ELEMENTS)
+        let fits = is_small
+            && groups <= MOST_ELEMENTS
             && inner.is_multiple_of(heads)
             && heads.is_multiple_of(groups)
             && (!is_delta || inner / heads == state);
@@ -168,7 +196,7 @@ impl Mixer {
     pub fn of_layers(keys: &Keys<'_>, file: &File, layers: u64) -> Result<Vec<Mixer>> {
         let all: Vec<Mixer> =
             (0..layers).map(|layer| Mixer::read(keys, file, layer)).collect::<Result<_>>()?;
-        match all.iter().any(|mixer| mixer.attends) {
+        match keys.family.recurrent || all.iter().any(|mixer| mixer.attends) {
             true => Ok(all),
             false => Err(invalid("no layer has attention")),
         }

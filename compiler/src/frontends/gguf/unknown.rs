@@ -7,21 +7,15 @@ use crate::CompileError;
 
 /// Tensors by the beginnings of their names within a layer or the model, and what they are for, of ideas that are not known.
 const IDEAS: &[(&str, &str)] = &[
-    ("ssm_x", "state-space layers with a decay for each channel"),
     ("ssm_", "state-space layers of another kind"),
     ("time_mix_", "time mixing (RWKV)"),
     ("channel_mix_", "channel mixing (RWKV)"),
-    ("per_layer_", "embeddings for each layer"),
-    ("inp_gate", "embeddings for each layer"),
-    ("altup_", "alternating updates of several states"),
-    ("laurel_", "low-rank residual paths"),
     ("indexer.", "attention to keys that an indexer chooses"),
     ("cross_attn_", "attention to an encoder's states"),
     ("enc.", "an encoder in front of a decoder"),
     ("dec.", "a decoder behind an encoder"),
+    ("ffn_gate_chexps", "experts of groups beside experts (GroveMoE)"),
     ("ffn_latent_", "experts that work on a shorter row"),
-    ("attn_sub_norm", "norms within attention (BitNet)"),
-    ("ffn_sub_norm", "norms within feed-forward networks (BitNet)"),
     ("cls", "a classifier of texts"),
     ("v.", "a tower for pictures"),
     ("a.", "a tower for sound"),
@@ -72,6 +66,20 @@ const KNOWN: &[&str] = &[
     "ssm_norm",
     "ssm_out",
     "ssm_b",
+    "ssm_c_norm",
+    "ssm_dt_norm",
+    "ssm_x",
+    "per_layer_",
+    "inp_gate",
+    "proj.",
+    "post_norm",
+    "altup_",
+    "laurel_",
+    "layer_output_scale",
+    "pre_ffw_norm_2",
+    "attn_sub_norm",
+    "ffn_sub_norm",
+    "enc.output_norm",
 ];
 
 /// Most names of tensors in the message.

@@ -1,0 +1,131 @@
+//! The heads of each layer's attention, which layers attend to a window, and which read the caches of others.
+
+use super::{
+    Result,
+    file::{invalid, unsupported},
+    keys::Keys,
+};
+
+/// Most heads.
+const MOST_HEADS: u64 = 1 << 16;
+/// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
+const MOST_DIM: u64 = 1024;
+
+/// The heads of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heads {
+    pub count: u64,
+    /// Those of keys and values, which the others share evenly.
+    pub kv: u64,
+    /// Elements of a query and a key.
+    pub key: u64,
+    /// Elements of a value.
+    pub value: u64,
+}
+
+/// How a layer attends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attends {
+    pub heads: Heads,
+    /// Whether it is one of those that attend to a window, where there is one.
+    pub windowed: bool,
+    /// The layer whose keys and values it attends to, where they are not its own.
+    pub shares: Option<u64>,
+}
+
+impl Heads {
+    fn check(&self, keys: &Keys<'_>) -> Result<()> {
+        let Heads { count, kv, key, value } = *self;
+        if count > MOST_HEADS || !count.is_multiple_of(kv) {
+            return Err(invalid(format!(
+                "{count} heads that share {kv} of keys; there are at most {MOST_HEADS}, and heads share evenly"
+            )));
+        }
+        let possible = 1..=MOST_DIM;
+        if !possible.contains(&key) || !possible.contains(&value) {
+            return Err(unsupported(format!(
+                "heads of {key} elements in keys and {value} in values ('{}', '{}'); there are 1 to {MOST_DIM}",
+                keys.key("attention.key_length"),
+                keys.key("attention.value_length")
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Attends {
+    /// Reads what the metadata say of all layers of a model of this width. Layers without heads have those of another: nothing attends
+    /// there.
+    pub fn of_layers(keys: &Keys<'_>, width: u64, layers: u64) -> Result<Vec<Attends>> {
+        let counts = keys.each("attention.head_count", layers)?;
+        let counts = counts.ok_or_else(|| keys.missing("attention.head_count"))?;
+        let most = counts.iter().copied().max().unwrap_or(0);
+        if most == 0 && !keys.family.recurrent {
+            return Err(invalid(format!("the metadata key '{}' is 0", keys.key("attention.head_count"))));
+        }
+        let most = most.max(1);
+        let kv_counts = keys.each("attention.head_count_kv", layers)?.unwrap_or_else(|| counts.clone());
+        let some_kv = kv_counts.iter().copied().max().filter(|kv| *kv > 0).unwrap_or(most);
+        let dim = |name: &str, usual: u64| {
+            keys.optional(&format!("attention.{name}")).map(|own| own.unwrap_or(usual))
+        };
+        let (key, value) = (dim("key_length", width / most)?, dim("value_length", width / most)?);
+        let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
+        let windowed = windowed(keys, layers)?;
+        let own = own_caches(keys, layers)?;
+        let mut all: Vec<Attends> = Vec::new();
+        for (layer, (count, kv)) in counts.iter().zip(&kv_counts).enumerate() {
+            let windowed = windowed[layer];
+            let [key, value] = if windowed { [local_key, local_value] } else { [key, value] };
+            let or = |own: u64, other: u64| if own == 0 { other } else { own };
+            let heads = Heads { count: or(*count, most), kv: or(*kv, some_kv), key, value };
+            heads.check(keys)?;
+            let alike = |other: &Attends| other.shares.is_none() && other.windowed == windowed;
+            let shares = match (layer as u64) < own {
+                true => None,
+                // The last of those before that is of the same kind.
+                false => Some(all.iter().rposition(alike).ok_or_else(|| {
+                    invalid(format!(
+                        "no layer has keys for layer {layer} ('{}')",
+                        keys.key("attention.shared_kv_layers")
+                    ))
+                })? as u64),
+            };
+            if shares.is_some_and(|of| all[of as usize].heads.kv != heads.kv) {
+                return Err(invalid(format!("layer {layer} shares keys of another number of heads")));
+            }
+            all.push(Attends { heads, windowed, shares });
+        }
+        Ok(all)
+    }
+}
+
+/// Which layers attend to a window, where there is one: what the metadata say, else what the architecture is known for.
+fn windowed(keys: &Keys<'_>, layers: u64) -> Result<Vec<bool>> {
+    let (family, name) = (keys.family, "attention.sliding_window_pattern");
+    let every = |of: u64| {
+        let global = if family.first_is_global { 0 } else { of.saturating_sub(1) };
+        (0..layers).map(|layer| of > 0 && layer % of != global).collect()
+    };
+    if family.local_of == 0 {
+        return Ok(every(0));
+    }
+    match keys.value(name) {
+        Some(halite_formats::gguf::Value::Array(_)) => {
+            let all = keys.each(name, layers)?.unwrap_or_default();
+            Ok(all.iter().map(|own| *own > 0).collect())
+        }
+        Some(_) => Ok(every(keys.optional(name)?.unwrap_or(0))),
+        None => Ok(every(family.local_of)),
+    }
+}
+
+/// How many layers, the first, have keys and values of their own.
+fn own_caches(keys: &Keys<'_>, layers: u64) -> Result<u64> {
+    match keys.optional("attention.shared_kv_layers")? {
+        Some(shared) => layers.checked_sub(shared).ok_or_else(|| {
+            invalid(format!("'{}' is {shared} of {layers} layers", keys.key("attention.shared_kv_layers")))
+        }),
+        None => Ok(keys.family.own_caches.map_or(layers, |own| own.min(layers))),
+    }
+}

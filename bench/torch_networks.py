@@ -199,8 +199,8 @@ def made(batch):
 
 
 def networks(only=None, batch=1, chosen_set=None):
-    """Names, modules and inputs, of this file, or of torch_others.py or torch_late.py for the sets of these names. Batch normalizations get statistics, so that results are not all alike; so do the last
-    linear layers that torchvision fills with zeros."""
+    """Names, modules and inputs, of this file or of a set: torch_others.py, torch_late.py. Batch normalizations get statistics,
+    so that results are not all alike; so do the last linear layers that torchvision fills with zeros."""
     torch.backends.mha.set_fastpath_enabled(False)
     if chosen_set == "others":
         from torch_others import made as chosen

@@ -54,16 +54,13 @@ fn check(op: &ScatterElements, params: &Params) -> Result<(), Unfit> {
 /// All updates at once, behind claims to their places.
 fn claimed(op: &ScatterElements, build: &str, params: &Params) -> Result<Plan, Unfit> {
     check(op, params)?;
-    check_many(params, op.indices[op.axis].into())?;
+    let places = Size::from(op.data.iter().product::<u64>());
+    check_many(params, op.indices[op.axis].into(), places)?;
     let (mut push, last) = strides(op)?;
     push.extend(last);
     let sizes: Vec<Size> =
         [op.indices[op.axis]].into_iter().chain(others(op, &op.indices)).map(Size::from).collect();
-    let claims = Claims {
-        build: "scatter_elements_claim",
-        of: Size::from(op.data.iter().product::<u64>()),
-        push: &push,
-    };
+    let claims = Claims { build: "scatter_elements_claim", of: places, push: &push };
     let constants = |clears: bool| [index_words(op.index), clears.into()];
     let mut steps = vec![whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?];
     steps.extend(claims.steps(params, &sizes, constants)?);

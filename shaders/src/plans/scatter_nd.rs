@@ -41,10 +41,11 @@ fn extents(op: &ScatterNd) -> Result<Vec<Size>, Unfit> {
 
 /// All updates at once, behind claims to their slices.
 fn claimed(op: &ScatterNd, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    check_many(params, op.slices)?;
+    let places: Size = op.extents.iter().product();
+    check_many(params, op.slices, places)?;
     let (inner, push) = (units(op, params)?, extents(op)?);
     let depth = op.extents.len() as u32;
-    let claims = Claims { build: "scatter_nd_claim", of: op.extents.iter().product(), push: &push };
+    let claims = Claims { build: "scatter_nd_claim", of: places, push: &push };
     let constants = |clears: bool| [index_words(op.index), clears.into(), depth];
     let mut steps = vec![whole_copy(&op.outputs()[0], Slot::Input(0), Slot::Output(0))?];
     steps.extend(claims.steps(params, &[op.slices], constants)?);

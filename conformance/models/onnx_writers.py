@@ -382,14 +382,15 @@ def jax(folder, names):
 FAMILIES = {"keras": keras, "paddle": paddle, "jax": jax, "tflite": tflite}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(about, families):
+    """The command line of this script and its siblings: a folder, which families, which names."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("families", nargs="*")
     parser.add_argument("--names", nargs="*", default=[])
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    for name, family in FAMILIES.items():
+    for name, family in families.items():
         if args.families and name not in args.families:
             continue
         try:
@@ -399,4 +400,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FAMILIES)

@@ -3,8 +3,6 @@
 
     onnx_writers_hand.py FOLDER [FAMILY...] [--names PART...]
 """
-import argparse
-import pathlib
 
 import numpy as np
 
@@ -13,7 +11,7 @@ try:
     from onnxscript import FLOAT
 except ImportError:
     FLOAT = None
-from onnx_writers import each, floats, ints
+from onnx_writers import each, floats, ints, main
 
 
 def spox(folder, names):
@@ -271,21 +269,5 @@ def trees(folder, names):
 FAMILIES = {"spox": spox, "ndonnx": ndx, "script": script, "trees": trees}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("families", nargs="*")
-    parser.add_argument("--names", nargs="*", default=[])
-    args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    for name, family in FAMILIES.items():
-        if args.families and name not in args.families:
-            continue
-        try:
-            family(args.folder, args.names)
-        except ImportError as error:
-            print(f"{name}: not installed: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, FAMILIES)

@@ -5,14 +5,13 @@
 
 writes FAMILY_NAME.onnx, with calls of several sizes in FAMILY_NAME.npz. Families that need packages which are not installed are left out.
 """
-import argparse
 import pathlib
 import shutil
 import tempfile
 import traceback
 
 import numpy as np
-from onnx_writers import calls_for, floats, ints
+from onnx_writers import calls_for, floats, ints, main
 
 
 def saved(folder, name, source, calls):
@@ -386,21 +385,5 @@ def brevitas(folder, names):
 FAMILIES = {family.__name__: family for family in (optimum, plain, halves, fused, nbits, static, nncf, brevitas)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("families", nargs="*")
-    parser.add_argument("--names", nargs="*", default=[])
-    args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    for name, family in FAMILIES.items():
-        if args.families and name not in args.families:
-            continue
-        try:
-            family(args.folder, args.names)
-        except ImportError as error:
-            print(f"{name}: not installed: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, FAMILIES)

@@ -1,6 +1,8 @@
 //! Versions with open sizes: a few graphs that hold for many sizes each, found by trying sizes one after the other.
 
 mod senseless;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,6 +101,12 @@ impl Steps<'_> {
         };
         (first.min(size), end - 1)
     }
+
+    /// The same, where no size is above `most`. The largest one by itself shares the plan of those below it: bounds are often powers of two.
+    fn range_below(self, name: &str, size: u64, most: u64) -> (u64, u64) {
+        let (first, last) = self.range(name, if size == most { most.saturating_sub(1).max(1) } else { size });
+        (first.min(size), if last.saturating_add(1) == most { most } else { last.min(most) })
+    }
 }
 
 /// The sizes of caches that share a plan with one: the first, and the one behind the last.
@@ -171,8 +179,8 @@ pub fn opened(
             let Some(bound) = bound(input, axis, *size) else { continue };
             let name = open_name(input, axis);
             if let Some((least, most)) = varies(&name) {
-                let (low, high) = steps.range(&name, (*size).max(1));
-                open.open.insert(name, (low.max(least), high.min(most.min(bound))));
+                let range = steps.range_below(&name, (*size).max(1), most.min(bound));
+                open.open.insert(name, (range.0.max(least), range.1));
             }
         }
     }
@@ -357,7 +365,15 @@ impl Cover<'_> {
                 self.hold_some(&mut bindings, &shapes[example], left.iter().map(|other| &shapes[*other]));
             }
             tries.push(bindings.open.clone());
-            let (graph, own_half) = match self.graph(&bindings) {
+            let made = match self.graph(&bindings) {
+                // It cannot be for more than this one. So it is, and others are for the next.
+                Err(CompileError::OtherSizes { .. }) if !bindings.holds.is_empty() => {
+                    bindings.holds.clear();
+                    self.graph(&bindings)
+                }
+                made => made,
+            };
+            let (graph, own_half) = match made {
                 // Not all that is done with one size is done with many.
                 Err(error) if error.is_unsupported() => return Ok(Err(error.to_string())),
                 Err(error @ CompileError::Invalid { .. }) => {
@@ -424,63 +440,5 @@ impl Cover<'_> {
         program.check()?;
         let plan = plan::plan(&program, self.options, &Vulkan::new(&self.options.tuning), &quiet)?;
         Ok((program, plan, half))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::signature::{Arity, Dim};
-
-    fn input(name: &str, dims: &[&str]) -> Signature {
-        let dim = |text: &&str| text.parse().map_or_else(|_| Dim::Symbol((*text).to_owned()), Dim::Known);
-        let dims = Some(dims.iter().map(dim).collect());
-        Signature { name: name.to_owned(), arity: Arity::Tensor, is_optional: false, element: None, dims }
-    }
-
-    #[test]
-    fn caches_that_grow_share_plans_for_long() {
-        let names: BTreeSet<String> = ["past".to_owned(), "total".to_owned()].into();
-        let steps = Steps::Grow(&names);
-        assert_eq!((steps.range("past", 5), steps.range("past", 1022)), ((1, 1023), (1, 1023)));
-        // The call in which a cache goes to the next sizes is for both.
-        assert_eq!((steps.range("past", 1023), steps.range("total", 1024)), ((1023, 65_535), (1024, 65_535)));
-        assert_eq!((steps.range("batch", 5), steps.range("batch", 3)), ((4, 15), (3, 15)));
-        assert_eq!((Steps::None.range("past", 3), Steps::None.range("past", 1)), ((1, 3), (1, 3)));
-        steps.range("past", u64::MAX);
-    }
-
-    #[test]
-    fn sizes_beside_an_example_are_of_its_unit() {
-        let inputs = [input("a", &["n", "3"]), input("b", &["m", "n"])];
-        let mut bindings = Bindings::default();
-        bindings.open.extend([("n".to_owned(), (4, 15)), ("m".to_owned(), (64, 255))]);
-        let example = [vec![9, 3], vec![96, 9]];
-        let found = neighbours(&bindings, &inputs, &example, &[vec![1, 3], vec![32, 1]]);
-        let of = |n, m| vec![vec![n, 3], vec![m, n]];
-        // 16 and 512 are beyond what is open.
-        let wanted = [of(10, 128), of(11, 160), of(12, 192), of(9, 128), of(10, 96)];
-        assert_eq!(found, wanted);
-        assert!(neighbours(&Bindings::default(), &inputs, &example, &[vec![1, 3], vec![32, 1]]).is_empty());
-        neighbours(&bindings, &inputs, &example, &[vec![u64::MAX, 3], vec![u64::MAX, 1]]);
-    }
-
-    #[test]
-    fn kernels_are_chosen_for_sizes_that_caches_will_have() {
-        let inputs = [
-            input("ids", &["batch", "1"]),
-            input("mask", &["batch", "total"]),
-            input("past", &["batch", "past"]),
-        ];
-        let names: BTreeSet<String> = ["past".to_owned(), "total".to_owned()].into();
-        let shapes = |total, past| vec![vec![3, 1], vec![3, total], vec![3, past]];
-        assert_eq!(grown(&inputs, &shapes(6, 5), &names), Some(shapes(257, 256)));
-        assert_eq!(grown(&inputs, &shapes(1024, 1023), &names), Some(shapes(16_385, 16_384)));
-        // What has far more rows, as the keys of an encoder may, stays.
-        assert_eq!(grown(&inputs, &shapes(u64::MAX, 5), &names), Some(shapes(u64::MAX, 256)));
-        for (total, past) in [(300, 299), (2, 1), (1000, 5)] {
-            assert_eq!(grown(&inputs, &shapes(total, past), &names), None, "{total}");
-        }
-        assert_eq!(grown(&inputs, &shapes(6, 5), &BTreeSet::new()), None);
     }
 }

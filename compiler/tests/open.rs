@@ -120,3 +120,23 @@ fn pictures_have_few_versions_for_all_heights_and_widths() {
     assert!(compiled.module.to_vec().windows(said.len()).any(|part| part == said.as_bytes()));
     assert!(said.ends_with(compiled.report.targets[0].functions[0].left_out.as_ref().unwrap()));
 }
+
+/// Bounds are often powers of the number by which sizes share plans: the last size alone is no plan.
+#[test]
+fn recurrent_layers_have_few_versions_for_all_lengths_and_batches() {
+    let model = named("open_recurrent");
+    let options = CompileOptions::for_targets(&[Target::parse("cpu-llvmpipe-linux").unwrap()]);
+    let one = |length, batch| Bindings {
+        dims: [("length".to_owned(), length), ("batch".to_owned(), batch)].into(),
+        ..Bindings::default()
+    };
+    let versions: Vec<Bindings> =
+        (1..=1024).flat_map(|length| (1..=4).map(move |batch| one(length, batch))).collect();
+    let made = model.open_function("main", &versions, Precision::Model, &options, &Control::new()).unwrap().0;
+    assert!(made.versions.len() <= 40, "{} versions for {} sizes", made.versions.len(), versions.len());
+    let covers: Vec<Coverage> = made.versions.iter().map(Coverage::of).collect();
+    for (length, batch) in (1..=1024).flat_map(|length| (1..=4).map(move |batch| (length, batch))) {
+        let shapes = [&[length, batch, 5][..], &[batch][..]];
+        assert!(covers.iter().any(|cover| cover.has(shapes.into_iter())), "{length} steps of {batch}");
+    }
+}

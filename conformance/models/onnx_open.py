@@ -3,7 +3,7 @@ shape arithmetic that exporters write; `open_decoder.onnx`, a small decoder as o
 and values grow by every call; `open_biased.onnx`, attention whose number of keys is in the data, with a bias for each; `open_picture.onnx`, which
 scales a picture by a float of its size, as detectors do; `open_bits.onnx`, products with weights of few bits; `open_lists.onnx`, loops and lists whose lengths data decide; `open_repeats.onnx`, rows that are
 repeated in a loop over lists of open lengths; `open_merged.onnx`, the decoder as Optimum merges it with one that has no past; `open_uneven.onnx`, borders and rows of uneven sizes; `open_pixels.onnx`, attention between
-channels and places of pixels as floats; `open_joined.onnx`, rows that two loops collect beside each other; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
+channels and places of pixels as floats; `open_joined.onnx`, rows that two loops collect beside each other; `open_recurrent.onnx`, recurrent layers over sequences of any length; and `codes.onnx`, operators between codes as ONNX Runtime's quantizer writes them. Usage: onnx_open.py halite/tests/data"""
 
 import sys
 
@@ -441,7 +441,27 @@ def bits(path):
     save(m.nodes, "open_bits", [value("x", floats, ["rows", 64])], outputs, m.constants, path)
 
 
+def recurrent(path):
+    """An LSTM both ways over sequences with lengths of their own, a GRU backwards and a plain layer, of steps and sequences that are open."""
+    m, value, floats = Made(), helper.make_tensor_value_info, TensorProto.FLOAT
+    random, below, width = np.random.default_rng(31), "x", 5
+    for index, (kind, gates, units, direction) in enumerate((("LSTM", 4, 12, "bidirectional"), ("GRU", 3, 20, "reverse"), ("RNN", 1, 8, "forward"))):
+        count = 2 if direction == "bidirectional" else 1
+        own = [m.constant((random.standard_normal(dims) / 3).astype(np.float32)) for dims in ((count, gates * units, width), (count, gates * units, units), (count, 2 * gates * units))]
+        lengths = ["lengths"] if index == 0 else []
+        attributes = {"linear_before_reset": 1} if kind == "GRU" else {}
+        names = [f"all{index}", f"last{index}", *(["cells"] if kind == "LSTM" else [])]
+        m.nodes.append(helper.make_node(kind, [below, *own, *lengths], names, hidden_size=units, direction=direction, **attributes))
+        width = count * units
+        below = m("Reshape", m("Transpose", names[0], perm=[0, 2, 1, 3]), m.ints(0, 0, width))
+    m.nodes.append(helper.make_node("Identity", [below], ["y"]))
+    inputs = [value("x", floats, ["length", "batch", 5]), value("lengths", TensorProto.INT32, ["batch"])]
+    outputs = [value("y", floats, ["length", "batch", 8]), value("cells", floats, [2, "batch", 12]), value("last1", floats, [1, "batch", 20])]
+    save(m.nodes, "open_recurrent", inputs, outputs, m.constants, path)
+
+
 bits(f"{sys.argv[1]}/open_bits.onnx")
+recurrent(f"{sys.argv[1]}/open_recurrent.onnx")
 codes(f"{sys.argv[1]}/codes.onnx")
 joined(f"{sys.argv[1]}/open_joined.onnx")
 pixels(f"{sys.argv[1]}/open_pixels.onnx")

@@ -1,5 +1,6 @@
 //! Recurrent networks: steps over a sequence, each of which multiplies the state that the step before left.
 
+use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{Activation, DType, Op, TensorDesc, Tolerance, Values};
@@ -63,9 +64,9 @@ pub struct Recurrent {
     /// What a unit does.
     pub cell: Cell,
     /// Steps of a sequence.
-    pub steps: u64,
+    pub steps: Size,
     /// Sequences.
-    pub batch: u64,
+    pub batch: Size,
     /// Units of a layer and direction.
     pub hidden: u64,
     /// Layers on top of each other; several only in one direction.
@@ -164,8 +165,8 @@ impl Recurrent {
         index: usize,
         below: Option<&[f64]>,
     ) -> (Vec<f64>, Network<'a>) {
-        let [steps, batch, size, rows] =
-            [self.steps, self.batch, self.hidden, self.rows()].map(|n| n as usize);
+        let [steps, batch] = [self.steps, self.batch].map(|n| n.exact_usize());
+        let [size, rows] = [self.hidden, self.rows()].map(|n| n as usize);
         let (directions, plane) = (self.directions() as usize, batch * size);
         let all = self.layers as usize * directions * plane;
         let before = |part: usize| -> Vec<f64> {
@@ -204,7 +205,8 @@ impl Recurrent {
     }
 
     fn limited(&self) -> bool {
-        self.layers <= MOST_LAYERS && [self.steps, self.batch, self.hidden].iter().all(|size| *size <= MOST)
+        let limited = |size: &Size| !size.is_constant() || *size <= MOST;
+        self.layers <= MOST_LAYERS && self.hidden <= MOST && [self.steps, self.batch].iter().all(limited)
     }
 }
 
@@ -278,7 +280,7 @@ impl Op for Recurrent {
         if !matches!(self.dtype, DType::F32 | DType::F16) {
             return Err(format!("elements are f32 or f16, not {}", self.dtype));
         }
-        if self.steps == 0 || self.hidden == 0 || self.layers == 0 {
+        if self.steps.is(0.into()) || self.hidden == 0 || self.layers == 0 {
             return Err("there is a step, a unit and a layer at least".into());
         }
         if !self.limited() {
@@ -296,10 +298,12 @@ impl Op for Recurrent {
     fn inputs(&self) -> Vec<TensorDesc> {
         let (gates, directions) = (self.cell.gates(), self.directions());
         let own = |name, dims: &[u64]| TensorDesc::new(name, self.dtype, dims.iter().copied());
+        let projected = [self.steps, self.batch, directions.into(), self.rows().into()];
+        let state = [self.cell.states().into(), (self.layers * directions).into(), self.batch];
         let mut inputs = vec![
-            own("projected", &[self.steps, self.batch, directions, self.rows()]),
+            TensorDesc::new("projected", self.dtype, projected),
             own("recurrence", &[self.matrices(), self.blocks(), self.hidden, gates, BLOCK]),
-            own("state", &[self.cell.states(), self.layers * directions, self.batch, self.hidden]),
+            TensorDesc::new("state", self.dtype, state.into_iter().chain([self.hidden.into()])),
         ];
         match (self.cell, self.layers > 1) {
             (Cell::Gru, false) => inputs.push(own("reset_bias", &[directions, self.hidden])),
@@ -314,8 +318,9 @@ impl Op for Recurrent {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let all = [self.steps, self.directions(), self.batch, self.hidden];
-        let last = [self.cell.states(), self.layers * self.directions(), self.batch, self.hidden];
+        let (networks, hidden) = (self.layers * self.directions(), self.hidden.into());
+        let all = [self.steps, self.directions().into(), self.batch, hidden];
+        let last = [self.cell.states().into(), networks.into(), self.batch, hidden];
         vec![TensorDesc::new("out", self.dtype, all), TensorDesc::new("last", self.dtype, last)]
     }
 
@@ -328,15 +333,15 @@ impl Op for Recurrent {
     }
 
     fn flops(&self) -> f64 {
-        let units = (self.steps * self.batch) as f64 * self.rows() as f64;
+        let units = self.steps.as_f64() * self.batch.as_f64() * self.rows() as f64;
         let terms = self.directions() * self.hidden + (self.layers - 1) * 2 * self.hidden;
         units * terms as f64 * 2.0
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [steps, size] = [self.steps, self.hidden].map(|n| n as usize);
+        let (steps, size) = (self.steps.exact_usize(), self.hidden as usize);
         let (directions, networks) = (self.directions() as usize, self.layers * self.directions());
-        let plane = self.batch as usize * size;
+        let plane = self.batch.exact_usize() * size;
         let all = networks as usize * plane;
         let mut out = vec![0.0; steps * directions * plane];
         let mut last = vec![0.0; all * self.cell.states() as usize];
@@ -369,7 +374,7 @@ impl Op for Recurrent {
         let largest = magnitudes.iter().take(3).fold(1.0f64, |most, own| most.max(*own));
         let terms = self.depth(self.layers - 1) + 1;
         let sum = Tolerance::of_sum(terms, largest * largest, DType::F32, self.dtype);
-        let steps = (self.steps + self.layers) as f64;
+        let steps = self.steps.as_f64() + self.layers as f64;
         Tolerance {
             absolute: sum.absolute * 4.0 * steps + 16.0 * DType::F32.epsilon(),
             relative: sum.relative + 32.0 * DType::F32.epsilon(),
@@ -455,6 +460,6 @@ mod tests {
         assert_eq!(made[0].floats(), [107.0, 211.0]);
         assert_eq!(made[1].floats(), [2.0, 211.0]);
         assert!(Recurrent { direction: Direction::Both, ..op.clone() }.check().is_err());
-        assert!(Recurrent { steps: 0, ..op }.check().is_err());
+        assert!(Recurrent { steps: 0.into(), ..op }.check().is_err());
     }
 }

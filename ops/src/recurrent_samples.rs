@@ -10,10 +10,10 @@ impl Samples for Recurrent {
         let mut samples = Vec::new();
         for dtype in [DType::F32, DType::F16] {
             for cell in [Cell::Rnn, Cell::Gru, Cell::Lstm] {
-                let of = |steps, batch, hidden| Recurrent {
+                let of = |steps: u64, batch: u64, hidden| Recurrent {
                     cell,
-                    steps,
-                    batch,
+                    steps: steps.into(),
+                    batch: batch.into(),
                     hidden,
                     layers: 1,
                     direction: Direction::Forward,
@@ -49,7 +49,7 @@ impl Samples for Recurrent {
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         if Some(index) == self.length_input() {
             return Some(Values::Int(
-                (0..self.batch).map(|_| (random() % (self.steps + 1)) as i64).collect(),
+                (0..self.batch.exact()).map(|_| (random() % (self.steps.exact() + 1)) as i64).collect(),
             ));
         }
         if index != 1 {

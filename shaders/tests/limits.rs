@@ -92,7 +92,7 @@ fn steps_of_a_recurrence_share_the_code_whose_bindings_were_moved() {
         let mut most = 0;
         for operation in Operation::samples("recurrent") {
             let Operation::Recurrent(sample) = operation else { panic!("{operation}") };
-            let long = Operation::Recurrent(Recurrent { steps, ..sample });
+            let long = Operation::Recurrent(Recurrent { steps: steps.into(), ..sample });
             for (_, plan) in plans(&long, &target) {
                 let emitted = plan.steps.iter().filter_map(|step| match &step.module {
                     halite_shaders::Module::Emitted(words) => Some(words.as_ptr()),

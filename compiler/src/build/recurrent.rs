@@ -1,11 +1,13 @@
 //! Recurrent networks as one operation: weights laid out for its kernels, and layers on top of each other as one.
 
 use halite_ops::{
-    Activation, DType, Operation,
+    Activation, DType, Op, Operation,
     expression::Function,
     pad::Border,
     recurrent::{BLOCK, Cell, Direction, Recurrent},
 };
+
+use halite_sizes::Size;
 
 use super::{Builder, Range, Result};
 use crate::graph::{Node, NodeOp, Region, TensorId};
@@ -60,7 +62,8 @@ impl Builder {
     /// # Errors
     /// Dimensions do not go together.
     pub fn recurrent(&mut self, layer: RecurrentLayer) -> Result<[TensorId; 2]> {
-        let below = self.below(&layer);
+        let is_open = self.is_open(&[layer.x]);
+        let below = if is_open { None } else { self.below(&layer) };
         let mut layers = below.as_ref().map_or_else(Vec::new, |stack| stack.layers.clone());
         layers.push(layer);
         let made = self.stacked(&layers)?;
@@ -68,11 +71,13 @@ impl Builder {
         if let Some(below) = below {
             self.last_states.push((below.last, made[1], count - 1));
         }
-        self.stacks.push(Stack { out: made[0], last: made[1], layers });
-        let dims = self.dims(made[1]).to_vec();
-        let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+        if !is_open {
+            self.stacks.push(Stack { out: made[0], last: made[1], layers });
+        }
+        let dims = self.sizes(made[1]).to_vec();
+        let mut ranges: Vec<Range<Size>> = dims.iter().map(|size| Range::all(*size)).collect();
         if count > 1 {
-            ranges[1] = Range { start: count - 1, step: 1, count: 1 };
+            ranges[1] = Range { start: (count - 1).into(), step: 1, count: 1.into() };
         }
         Ok([made[0], self.slice(made[1], &ranges)?])
     }
@@ -137,10 +142,10 @@ impl Builder {
     /// The operation of layers on top of each other.
     fn stacked(&mut self, layers: &[RecurrentLayer]) -> Result<[TensorId; 2]> {
         let first = &layers[0];
-        let [steps, batch, _] = *self.dims(first.x) else {
+        let [steps, batch, _] = *self.sizes(first.x) else {
             return Err(self.invalid(format!("{} is no sequence of vectors", self.describe(&[first.x]))));
         };
-        let [directions, _, hidden] = *self.dims(first.recurrence) else {
+        let [_, _, hidden] = *self.dims(first.recurrence) else {
             return Err(
                 self.invalid(format!("{} are no recurrence weights", self.describe(&[first.recurrence])))
             );
@@ -160,10 +165,8 @@ impl Builder {
         let mut inputs = vec![projected];
         self.weights_and_states(layers, &op, &mut inputs)?;
         inputs.extend(first.lengths);
-        let results = [
-            (DType::F32.into(), vec![steps, directions, batch, hidden]),
-            (DType::F32.into(), vec![op.cell.states(), op.layers * directions, batch, hidden]),
-        ];
+        let outputs = op.outputs();
+        let results = [0, 1].map(|index| (DType::F32.into(), outputs[index].dims.to_vec()));
         let made = self.kernel(Operation::Recurrent(op), &inputs, &results)?;
         Ok([made[0], made[1]])
     }
@@ -180,7 +183,7 @@ impl Builder {
             let bias = self.reshape(bias, &[directions * rows])?;
             projected = self.binary(Function::Add, projected, bias)?;
         }
-        self.reshape(projected, &[op.steps, op.batch, directions, rows])
+        self.reshape_to(projected, &[op.steps, op.batch, directions.into(), rows.into()])
     }
 
     /// The other inputs, but for lengths.

@@ -76,7 +76,7 @@ pub(super) fn estimate(op: &Recurrent, variant: &Variant, plan: &Plan, target: &
 
 /// Microseconds in which the rows of all steps are multiplied at once, eight for each weight that is read.
 fn projection(op: &Recurrent, rates: &Rates, units: f64) -> f64 {
-    let products = (op.steps * op.batch * op.rows() * op.hidden) as f64;
+    let products = op.steps.as_f64() * op.batch.as_f64() * (op.rows() * op.hidden) as f64;
     products / (rates.products * 4.0 * units)
 }
 

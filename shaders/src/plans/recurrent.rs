@@ -9,7 +9,7 @@ use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
-    plan::{fixed_groups, module},
+    plan::{fixed_groups, groups, module, narrow},
     plans::Lower,
 };
 
@@ -32,20 +32,26 @@ impl Lower for Recurrent {
 
 /// Kernels count elements with 32 bits.
 fn counted(op: &Recurrent) -> Result<(), Unfit> {
-    let states = op.batch * op.hidden * op.layers * op.directions();
-    let weights = op.weights().max(op.steps.saturating_mul(op.batch * op.directions() * op.rows()));
-    let between = op.steps.saturating_mul(op.batch * (op.hidden + op.rows()));
-    if weights.max(between.saturating_add(states * 3)) >= 1 << 32 {
-        return Err(Unfit("counts fewer than 2^32 elements".to_owned()));
-    }
+    narrow("a number of weights", op.weights())?;
+    let places = op.steps * op.batch;
+    narrow("a number of elements", places * (op.directions() * op.rows()))?;
+    narrow("a number of elements", places * (op.hidden + op.rows()) + states(op))?;
     Ok(())
+}
+
+/// Steps and sequences of kernels with a dispatch for each step, or with layers.
+fn known(op: &Recurrent) -> Result<[u64; 2], Unfit> {
+    if !op.steps.is_constant() || !op.batch.is_constant() {
+        return Err(Unfit("is for known numbers of steps and sequences".into()));
+    }
+    Ok([op.steps.exact(), op.batch.exact()])
 }
 
 /// What a dispatch does.
 #[derive(Clone, Copy)]
 enum Done {
-    /// Some steps of a layer.
-    Turns { layer: u64, from: u64, to: u64 },
+    /// Some steps of a layer; whether they are its first.
+    Turns { layer: u64, from: Size, to: Size, first: bool },
     /// A step of all layers, each of which is one step behind the layer below it.
     Step(u64),
     /// A step of a layer, for which what it reads of the layer below was multiplied.
@@ -74,7 +80,10 @@ impl Share {
         let lanes = params.get("lanes")?;
         let quads = pass * op.cell.gates() * 2;
         let slices = if params.get("exchanged")? == 1 { 1 } else { (u64::from(lanes) / quads).max(1) };
-        let rows = op.batch.next_power_of_two().min(params.get("rows")?.into()).max(1);
+        let (mut rows, most) = (1, u64::from(params.get("rows")?));
+        while rows < most && op.batch > rows {
+            rows *= 2;
+        }
         let (slices, terms) = (slices.min(depth), rows * depth);
         Ok(Share { lanes, rows, pass, slices, held: 0, terms, cells: 1, sums: 1 })
     }
@@ -114,26 +123,27 @@ impl Share {
         constants.push(matches!(done, Done::LayerStep { .. }).into());
         let networks = op.layers * op.directions();
         let columns = if whole { 1 } else { fixed_groups(op.blocks(), self.pass as u32)? };
+        let zero = Size::constant(0);
         let (beside, [first, from, to]) = match done {
-            Done::Turns { layer, from, to } => (op.directions(), [layer, from, to]),
-            Done::Step(step) => (networks, [step, 0, 0]),
-            Done::LayerStep { layer, step } => (op.directions(), [step, layer, 0]),
+            Done::Turns { layer, from, to, .. } => (op.directions(), [layer.into(), from, to]),
+            Done::Step(step) => (networks, [step.into(), zero, zero]),
+            Done::LayerStep { layer, step } => (op.directions(), [step.into(), layer.into(), zero]),
         };
-        let push = [op.steps, op.batch, op.hidden, networks, first, from, to].map(|number| number as u32);
+        let push = [op.steps, op.batch, op.hidden.into(), networks.into(), first, from, to];
         let bias = stacked.or(op.reset_bias());
         let bindings = vec![
             Slot::Input(0),
             Slot::Input(1),
             Slot::Input(bias.unwrap_or(2)),
             // Steps behind others go on where these ended.
-            if whole && from > 0 { Slot::Output(1) } else { Slot::Input(2) },
+            if matches!(done, Done::Turns { first: false, .. }) { Slot::Output(1) } else { Slot::Input(2) },
             Slot::Input(op.length_input().unwrap_or(2)),
             Slot::Output(0),
             Slot::Output(1),
             Slot::Scratch(0),
         ];
-        let grid = [columns, fixed_groups(op.batch, self.rows as u32)?, beside as u32];
-        dispatch(build, constants, &push, bindings, grid)
+        let grid = [columns.into(), groups(op.batch, self.rows as u32)?, beside.into()];
+        dispatch(build, constants, push.to_vec(), bindings, grid)
     }
 }
 
@@ -150,22 +160,41 @@ fn whole(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
     share.cells = if op.cell == Cell::Lstm { share.rows * op.hidden } else { 1 };
     let share = share.fitting(params.get("shared")?.into())?;
     let most = steps_together(op, &share, params.get("turns")?)?;
-    if op.steps.div_ceil(most) * op.layers > MOST_DISPATCHES {
+    let dispatches = dispatches(op, most);
+    if dispatches * op.layers > MOST_DISPATCHES {
         return Err(Unfit(format!("would be more than {MOST_DISPATCHES} dispatches")));
     }
+    // What a layer hands to the one above, and products of it.
+    let between = if op.layers > 1 {
+        let [steps, batch] = known(op)?;
+        steps * batch * (op.hidden + op.rows())
+    } else {
+        1
+    };
     let mut steps = Vec::new();
     for layer in 0..op.layers {
         if layer > 0 {
             steps.push(project(op, build, params, layer)?);
         }
-        for from in (0..op.steps).step_by(most as usize) {
-            let to = (from + most).min(op.steps);
-            steps.push(share.step(op, build, Done::Turns { layer, from, to })?);
+        for index in 0..dispatches {
+            let [from, to] = [index, index + 1].map(|index| op.steps.min(index * most));
+            steps.push(share.step(op, build, Done::Turns { layer, from, to, first: index == 0 })?);
         }
     }
-    // What a layer hands to the one above, and products of it.
-    let between = if op.layers > 1 { op.steps * op.batch * (op.hidden + op.rows()) } else { 1 };
     Ok(Plan::new(steps, vec![(between * 4).into()]))
+}
+
+/// Dispatches for all steps, of which each does `most`. Where their number is open, twice as many each time, the last ones perhaps for
+/// none: so a plan is for many lengths.
+fn dispatches(op: &Recurrent, most: u64) -> u64 {
+    if op.steps.is_constant() {
+        return op.steps.exact().div_ceil(most);
+    }
+    let mut count = 1;
+    while count <= MOST_DISPATCHES && op.steps > count * most {
+        count *= 2;
+    }
+    count
 }
 
 /// Steps of a dispatch in which loops turn `most` times at most: llvmpipe ends those that turn 65536 times, whatever they do.
@@ -176,7 +205,7 @@ fn steps_together(op: &Recurrent, share: &Share, most: u32) -> Result<u64, Unfit
     let turns = passes * (op.hidden / 4 + 8 + units) + share.rows * op.hidden / lanes;
     match u64::from(most) / turns {
         0 => Err(Unfit(format!("turns loops {most} times at most, and a step would take {turns}"))),
-        steps => Ok(steps.min(op.steps)),
+        steps => Ok(steps),
     }
 }
 
@@ -184,7 +213,8 @@ fn steps_together(op: &Recurrent, share: &Share, most: u32) -> Result<u64, Unfit
 fn project(op: &Recurrent, build: &str, params: &Params, layer: u64) -> Result<Step, Unfit> {
     // It stores 32-bit floats, and has no build for 16-bit stores.
     let build = if build.ends_with("_f16") { format!("{build}p") } else { build.to_owned() };
-    let places = op.steps * op.batch;
+    let [steps, batch] = known(op)?;
+    let places = steps * batch;
     // On processors what is read of weights counts, and not registers: 92 places of 320 took 5 % less in 24 rows than in 8.
     let rows = places.min(if params.get("exchanged")? == 1 { 24 } else { 8 });
     let columns = op.blocks() * op.cell.gates() * 2;
@@ -192,33 +222,27 @@ fn project(op: &Recurrent, build: &str, params: &Params, layer: u64) -> Result<S
     dispatch(
         &build.replace("cells", "project"),
         vec![lanes as u32, op.cell.gates() as u32, rows as u32],
-        &[places, op.hidden, layer].map(|number| number as u32),
+        [places, op.hidden, layer].map(Size::from).to_vec(),
         vec![Slot::Input(1), Slot::Scratch(0)],
-        [fixed_groups(columns, lanes as u32)?, fixed_groups(places, rows as u32)?, 1],
+        [fixed_groups(columns, lanes as u32)?, fixed_groups(places, rows as u32)?, 1].map(Size::from),
     )
 }
 
 fn dispatch(
     build: &str,
     constants: Vec<u32>,
-    push: &[u32],
+    push: Vec<Size>,
     bindings: Vec<Slot>,
-    grid: [u32; 3],
+    grid: [Size; 3],
 ) -> Result<Step, Unfit> {
-    Ok(Step {
-        module: module(build)?,
-        constants,
-        push: push.iter().map(|word| Size::from(*word)).collect(),
-        bindings,
-        grid: grid.map(Size::from),
-        subgroup_size: 0,
-    })
+    Ok(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 })
 }
 
 fn each_step(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    let dispatches = op.steps + op.layers - 1;
+    let [steps, _] = known(op)?;
+    let dispatches = steps + op.layers - 1;
     if dispatches > MOST_DISPATCHES {
-        return Err(Unfit(format!("is for up to {MOST_DISPATCHES} steps, not {}", op.steps)));
+        return Err(Unfit(format!("is for up to {MOST_DISPATCHES} steps, not {steps}")));
     }
     let pass = u64::from(params.get("blocks")?);
     let lanes = u64::from(params.get("lanes")?);
@@ -227,12 +251,12 @@ fn each_step(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit
     let apart = u64::from(op.cell == Cell::Gru && op.layers > 1);
     let share = Share { sums: 1 + apart, ..Share::new(op, params, pass, depth)? }.fitting(SHARED_BYTES)?;
     let steps = (0..dispatches).map(|step| share.step(op, build, Done::Step(step)));
-    Ok(Plan::new(steps.collect::<Result<Vec<Step>, Unfit>>()?, vec![(states(op) * 4).into()]))
+    Ok(Plan::new(steps.collect::<Result<Vec<Step>, Unfit>>()?, vec![states(op) * 4]))
 }
 
 /// Elements of the states that steps hand on.
-fn states(op: &Recurrent) -> u64 {
-    3 * op.batch * op.hidden * op.layers * op.directions()
+fn states(op: &Recurrent) -> Size {
+    op.batch * (3 * op.hidden * op.layers * op.directions())
 }
 
 /// Layer after layer: a product for all steps, which reads weights once, then a dispatch for each step. Processors, where weights that
@@ -241,7 +265,8 @@ fn each_layer(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfi
     if op.layers < 2 {
         return Err(Unfit("is for several layers".into()));
     }
-    if op.steps.saturating_mul(op.layers) > MOST_DISPATCHES {
+    let [all, batch] = known(op)?;
+    if all.saturating_mul(op.layers) > MOST_DISPATCHES {
         return Err(Unfit(format!("would be more than {MOST_DISPATCHES} dispatches")));
     }
     let most = u64::from(params.get("lanes")?) / (op.cell.gates() * 2);
@@ -252,12 +277,12 @@ fn each_layer(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfi
         if layer > 0 {
             steps.push(project(op, build, params, layer)?);
         }
-        for step in 0..op.steps {
+        for step in 0..all {
             steps.push(share.step(op, build, Done::LayerStep { layer, step })?);
         }
     }
-    let between = op.steps * op.batch * (op.hidden + op.rows());
-    Ok(Plan::new(steps, vec![((between + states(op)) * 4).into()]))
+    let between = all * batch * (op.hidden + op.rows());
+    Ok(Plan::new(steps, vec![(states(op) + between) * 4]))
 }
 
 const _: () = assert!(BLOCK == 8, "the kernels have blocks of eight units");

@@ -6,6 +6,8 @@ use halite_ops::{
     recurrent::{Cell, Direction},
 };
 
+use halite_sizes::Size;
+
 use super::{
     NodeView, Result,
     recurrent_activations::Activation,
@@ -20,6 +22,11 @@ use crate::{
 /// Sequences, times units, from which on steps are products of matrices, which other kernels do better.
 const MANY_SUMS: u64 = 1 << 17;
 
+/// Units of a layer up to which its steps are together in one dispatch everywhere, however many there are.
+const MOST_OPEN: u64 = 256;
+/// Units up to which the operation does it at all.
+const MOST_UNITS: u64 = 3072;
+
 /// Most steps of layers of so many units that each step is a dispatch.
 const MOST_STEPS: u64 = 2048;
 
@@ -32,10 +39,11 @@ pub(super) fn is_plain(
     activations: &[Vec<Activation>],
 ) -> bool {
     let [steps, batch, _] = *b.sizes(x) else { return false };
-    if !steps.is_constant() || !batch.is_constant() {
+    let is_open = !steps.is_constant() || !batch.is_constant();
+    // Steps of large layers are dispatches of their own, of which there are as many as steps; data may decide that there is none.
+    if steps.is_data() || batch.is_data() || is_open && network.hidden > MOST_OPEN {
         return false;
     }
-    let (steps, batch) = (steps.exact(), batch.exact());
     let usual: &[&[&str]] = match network.kind {
         Kind::Rnn => &[&["tanh"], &["relu"]],
         Kind::Gru => &[&["sigmoid", "tanh"]],
@@ -45,15 +53,17 @@ pub(super) fn is_plain(
     let first = names(&activations[0]);
     let functions = usual.iter().any(|usual| *usual == first)
         && activations.iter().all(|own| names(own) == first && own.iter().all(|one| one.clip.is_none()));
-    let sizes = [steps, batch, network.hidden].iter().all(|size| *size > 0);
-    let few = batch.saturating_mul(network.kind.gates() * network.hidden) < MANY_SUMS;
-    // Shared memory of every device has room for the terms of so many units. Where there are more steps than dispatches may be, a
-    // dispatch does several, of few units.
-    let few =
-        few && (network.hidden <= 256 && steps <= 1 << 16 || network.hidden <= 3072 && steps <= MOST_STEPS);
     let reset = network.kind != Kind::Gru || network.linear_before_reset;
     let holes = network.kind == Kind::Lstm && node.optional(7).is_some();
-    functions && sizes && few && reset && !holes && !network.input_forget && !is_of_bytes(node)
+    if !functions || !reset || holes || network.input_forget || is_of_bytes(node) {
+        return false;
+    }
+    let sizes = network.hidden > 0 && steps > 0 && batch > 0;
+    let few = batch * (network.kind.gates() * network.hidden) < MANY_SUMS;
+    // Shared memory of every device has room for the terms of so many units. Where there are more steps than dispatches may be, a
+    // dispatch does several, of few units.
+    let longest = if network.hidden <= MOST_OPEN { 1 << 16 } else { MOST_STEPS };
+    sizes && few && network.hidden <= MOST_UNITS && steps <= longest
 }
 
 /// All outputs `[steps, directions, batch, hidden]`, and the last state `[directions, batch, hidden]`; where there are no cells,
@@ -67,7 +77,7 @@ pub(super) fn run(
     activations: &[Activation],
 ) -> Result<[TensorId; 3]> {
     let (cell, hidden, directions) = (cell(network.kind), network.hidden, reverse.len() as u64);
-    let batch = b.dims(x)[1];
+    let batch = b.sizes(x)[1];
     let rows = cell.gates() * hidden;
     let direction = match reverse {
         [false] => Direction::Forward,
@@ -88,14 +98,14 @@ pub(super) fn run(
         recurrence: own(b, 2)?,
         bias,
         reset_bias,
-        state: state(b, node, cell, [directions, batch, hidden])?,
-        lengths: network.lengths.map(|lengths| b.reshape(lengths, &[batch])).transpose()?,
+        state: state(b, node, cell, [directions.into(), batch, hidden.into()])?,
+        lengths: network.lengths.map(|lengths| b.reshape_to(lengths, &[batch])).transpose()?,
     };
     let [out, last] = b.recurrent(layer)?;
-    let dims = [directions, batch, hidden];
+    let dims = [directions.into(), batch, hidden.into()];
     let part = |b: &mut Builder, index: u64| {
         let own = along(b, last, 0, index, 1)?;
-        b.reshape(own, &dims)
+        b.reshape_to(own, &dims)
     };
     Ok([out, part(b, 0)?, part(b, cell.states() - 1)?])
 }
@@ -140,7 +150,7 @@ fn state(
     b: &mut Builder,
     node: &NodeView<'_>,
     cell: Cell,
-    [directions, batch, hidden]: [u64; 3],
+    [directions, batch, hidden]: [Size; 3],
 ) -> Result<TensorId> {
     let batch_first = node.int("layout", 0)? == 1;
     let mut parts = Vec::new();
@@ -152,17 +162,17 @@ fn state(
             }
             None => {
                 let zero = b.float(DType::F32, 0.0)?;
-                b.expand(zero, &[directions, batch, hidden])?
+                b.expand_to(zero, &[directions, batch, hidden])?
             }
         };
-        parts.push(b.reshape(part, &[1, directions, batch, hidden])?);
+        parts.push(b.reshape_to(part, &[1.into(), directions, batch, hidden])?);
     }
     b.concat(&parts, 0)
 }
 
 /// `count` places of an axis.
 fn along(b: &mut Builder, x: TensorId, axis: usize, start: u64, count: u64) -> Result<TensorId> {
-    let mut ranges: Vec<Range> = b.dims(x).iter().map(|size| Range::all(*size)).collect();
-    ranges[axis] = Range { start, step: 1, count };
+    let mut ranges: Vec<Range<Size>> = b.sizes(x).iter().map(|size| Range::all(*size)).collect();
+    ranges[axis] = Range { start: start.into(), step: 1, count: count.into() };
     b.slice(x, &ranges)
 }

@@ -365,15 +365,7 @@ impl Cover<'_> {
                 self.hold_some(&mut bindings, &shapes[example], left.iter().map(|other| &shapes[*other]));
             }
             tries.push(bindings.open.clone());
-            let made = match self.graph(&bindings) {
-                // It cannot be for more than this one. So it is, and others are for the next.
-                Err(CompileError::OtherSizes { .. }) if !bindings.holds.is_empty() => {
-                    bindings.holds.clear();
-                    self.graph(&bindings)
-                }
-                made => made,
-            };
-            let (graph, own_half) = match made {
+            let (graph, own_half) = match self.graph(bindings) {
                 // Not all that is done with one size is done with many.
                 Err(error) if error.is_unsupported() => return Ok(Err(error.to_string())),
                 Err(error @ CompileError::Invalid { .. }) => {
@@ -424,9 +416,17 @@ impl Cover<'_> {
         ranges
     }
 
-    /// The graph for a set of bindings, planned once for the guards of the targets.
-    fn graph(&self, bindings: &Bindings) -> Result<(Graph, HalfPrecision), CompileError> {
-        let (mut program, _, half) = self.planned(bindings)?;
+    /// The graph for a set of bindings, planned once for the guards of the targets. Where it cannot be for what these should hold, it is for
+    /// what it can be, and other sizes are for the next one.
+    fn graph(&self, mut bindings: Bindings) -> Result<(Graph, HalfPrecision), CompileError> {
+        let made = match self.planned(&bindings) {
+            Err(CompileError::OtherSizes { .. }) if !bindings.holds.is_empty() => {
+                bindings.holds.clear();
+                self.planned(&bindings)
+            }
+            made => made,
+        };
+        let (mut program, _, half) = made?;
         let mut versions = program.functions.swap_remove(0).versions;
         Ok((versions.swap_remove(0), half))
     }

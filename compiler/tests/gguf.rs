@@ -198,10 +198,15 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     let text = refused("gemma3.gguf", &[("gemma3", "gamma3")]);
     assert!(text.contains("'gamma3'") && text.contains("there are: llama, qwen2"), "{text}");
     assert!(text.contains("of known kinds"), "{text}");
-    let strange = |name: &str| refused("llama.gguf", &[("llama", "rwkv7"), ("blk.1.attn_norm.weight", name)]);
-    let text = strange("blk.1.time_mix_.weight");
-    assert!(text.contains("'rwkv7'") && text.contains("there are: llama, qwen2"), "{text}");
-    assert!(text.contains("what is missing: time mixing (RWKV) (blk.*.time_mix_.weight)"), "{text}");
+    let strange = |name: &str| refused("llama.gguf", &[("llama", "maple"), ("blk.1.attn_norm.weight", name)]);
+    let text = strange("blk.1.indexer.q.weight");
+    assert!(text.contains("'maple'") && text.contains("there are: llama, qwen2"), "{text}");
+    assert!(
+        text.contains("what is missing: attention to keys that an indexer chooses (blk.*.indexer.q.weight)"),
+        "{text}"
+    );
+    let text = refused("llama.gguf", &[("llama", "dream")]);
+    assert!(text.contains("'dream'") && text.contains("diffusion"), "{text}");
     let text = strange("blk.1.mysteries.weight");
     assert!(text.contains("no known architecture has its tensors blk.*.mysteries.weight;"), "{text}");
     let text = refused("llama.gguf", &[("blk.1.ffn_down.weight", "blk.1.ffn_dowm.weight")]);
@@ -210,6 +215,18 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     assert!(text.contains("not known to have: blk.2.post_ffw_nerm.weight"), "{text}");
     let text = open(b"GGUF\x03\0\0\0".to_vec()).unwrap_err().to_string();
     assert!(text.contains("tensor count"), "{text}");
+}
+
+#[test]
+fn models_without_attention_have_no_sizes_of_heads() {
+    // Real ones are wider than any head, and their metadata do not say how long keys are.
+    let mut bytes = bytes("mamba.gguf");
+    for key in ["key_length", "value_length"] {
+        let name = format!("mamba.attention.{key}");
+        let at = bytes.windows(name.len()).position(|own| own == name.as_bytes()).unwrap() + name.len() + 4;
+        bytes[at..at + 4].copy_from_slice(&2560_u32.to_le_bytes());
+    }
+    assert!(graph(&open(bytes).unwrap(), 1).is_ok());
 }
 
 #[test]

@@ -1,7 +1,20 @@
 //! Names of the models that tests of GGUF files take.
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 48] = [
+pub(crate) const FAMILIES: [&str; 61] = [
+    "cogvlm",
+    "rwkv6",
+    "rwkv7",
+    "rwkv6qwen2",
+    "arwkv7",
+    "grok",
+    "grovemoe",
+    "deci",
+    "arctic",
+    "cohere2moe",
+    "plm",
+    "plamo",
+    "jais",
     "mamba",
     "mamba-normed",
     "mamba2",
@@ -53,11 +66,12 @@ pub(crate) const FAMILIES: [&str; 48] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 6] = ["lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba"];
+pub(crate) const RECURRENT: [&str; 8] =
+    ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba"];
 
 /// Encoders of `conformance/models/gguf_families.py`.
-pub(crate) const ENCODERS: [&str; 6] =
-    ["gemma-embedding", "jina-bert-v3", "modern-bert", "eurobert", "llama-embed", "neo-bert"];
+pub(crate) const ENCODERS: [&str; 7] =
+    ["t5encoder", "gemma-embedding", "jina-bert-v3", "modern-bert", "eurobert", "llama-embed", "neo-bert"];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
 pub(crate) const STEPPED: [&str; 18] = [

@@ -49,6 +49,7 @@ ROUTED_WIDE = [["ffn_gate_inp", EXPERTS, WIDTH]] + [
 SHARED = [["ffn_gate_shexp", EXPERT_INNER, WIDTH], ["ffn_up_shexp", EXPERT_INNER, WIDTH], ["ffn_down_shexp", WIDTH, EXPERT_INNER]]
 CHOICE = [["exp_probs_b.bias", EXPERTS]]
 FEED_NORM = [["ffn_norm", WIDTH]]
+FUSED = [["attn_qkv", 3 * WIDTH, WIDTH], ["attn_output", WIDTH, WIDTH]]
 POST_NORM = [["post_attention_norm", WIDTH]]
 # What is kept of a layer that guesses tokens further on, which no text needs.
 NEXT = [["nextn.eh_proj", WIDTH, 2 * WIDTH], ["nextn.enorm", WIDTH], ["nextn.hnorm", WIDTH]]
@@ -345,15 +346,110 @@ CASES |= {
         [["output_norm", WIDTH], ["output_norm.bias", WIDTH]],
     ),
 }  # fmt: skip
+# Layers without attention, with a product in its place, or without anything; experts beside a network that all tokens have; norms, scores and
+# logits of their own kinds.
+DECI = {"attention.head_count": [2, 2, 0, 0, 4], "attention.head_count_kv": [1, 0, 0, 0, 2], "feed_forward_length": [INNER, INNER, 2 * INNER, 0, INNER], **SMALL_KEYS}
+PRODUCT = [NORM, ["attn_output", WIDTH, WIDTH]]
+WIDE = [["ffn_gate", 2 * INNER, WIDTH], ["ffn_up", 2 * INNER, WIDTH], ["ffn_down", WIDTH, 2 * INNER]]
+COHERE = {"attention.sliding_window": 8, **LATE_EXPERTS, "logit_scale": 0.25, "expert_shared_feed_forward_length": EXPERT_INNER}
+MANY = {**SMALL_KEYS, "attention.head_count_kv": HEADS}
+LAYER_NORM = {**MANY, "attention.layer_norm_epsilon": 1e-5}
+LATENT_PLM = [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *UNFOLDED, *LATENT_KV, *FEED_NORM]
+PICTURES = [["vis_attn_qkv", 3 * WIDTH, WIDTH], ["vis_attn_output", WIDTH, WIDTH], ["vis_gate", INNER, WIDTH], ["vis_up", INNER, WIDTH], ["vis_down", WIDTH, INNER]]
+BIASED_DENSE = [part for name, *dims in DENSE for part in ([name, *dims], [name + ".bias", dims[0]])]
+SHARERS = [[f"ffn_{name}_chexps", EXPERTS // 2, *([WIDTH, EXPERT_INNER] if name == "down" else [EXPERT_INNER, WIDTH])] for name in ("gate", "up", "down")]
+CASES |= {
+    "deci": (
+        "deci", DECI,
+        [[*attention(SMALL), *FEED_NORM, *DENSE], [*PRODUCT, *FEED_NORM, *DENSE], [*FEED_NORM, *WIDE], [], [*grown(4, 2, SMALL, SMALL), *FEED_NORM, *DENSE]],
+        [["output_norm", WIDTH], ["output", "vocabulary", WIDTH], ["rope_freqs", SMALL // 2]],
+    ),
+    "arctic": ("arctic", {**MIXTURE, **SMALL_KEYS, "feed_forward_length": WIDTH}, [[*attention(SMALL), *FEED_NORM, *[["ffn_" + n, WIDTH, WIDTH] for n in ("gate", "up", "down")], ["ffn_norm_exps", WIDTH], *ROUTED]] * 2),
+    "cohere2moe": (
+        "cohere2moe", {**COHERE, "attention.layer_norm_epsilon": 1e-5, "attention.layer_norm_rms_epsilon": 0.0},
+        [[*PLAIN, *DENSE], *[[*PLAIN, *ROUTED, *SHARED]] * 4], [["output_norm", WIDTH]],
+    ),
+    "plm": ("plm", UNFOLDED_KEYS, [[*LATENT_PLM, *DENSE[1:]]] * 2, [["output_norm", WIDTH]]),
+    "plamo": ("plamo", MANY, [[*grown(2, 2, SMALL, SMALL), *DENSE]] * 2),
+    "jais": (
+        "jais", {**LAYER_NORM, "attention.max_alibi_bias": 8.0},
+        [[NORM, ["attn_norm.bias", WIDTH], *FUSED, ["attn_qkv.bias", 3 * WIDTH], ["attn_output.bias", WIDTH], *FEED_NORM, ["ffn_norm.bias", WIDTH], *BIASED_DENSE]] * 2,
+        [["output_norm", WIDTH], ["output_norm.bias", WIDTH], ["output", "vocabulary", WIDTH]],
+    ),
+    "cogvlm": ("cogvlm", MANY, [[NORM, *FUSED, *FEED_NORM, *DENSE, *PICTURES]] * 2),
+    "grok": (
+        "grok", {**MIXTURE, **SMALL_KEYS, "final_logit_softcapping": 50.0, "embedding_scale": 4.0},
+        [[*attention(SMALL), ["attn_output_norm", WIDTH], *FEED_NORM, *DENSE, *ROUTED, ["post_ffw_norm", WIDTH]], [*attention(SMALL), ["attn_output_norm", WIDTH], *FEED_NORM, *ROUTED, ["layer_output_norm", WIDTH]]],
+    ),
+    "grovemoe": (
+        "grovemoe", {**MIXTURE, "experts_per_group": 2, "expert_group_scale": 1.0, "expert_chunk_feed_forward_length": EXPERT_INNER},
+        [[*PLAIN, *HEAD_NORMS, *FEED_NORM, *ROUTED, *SHARERS]] * 2,
+    ),
+}  # fmt: skip
+# Time mixing: heads, ranks of what depends on tokens.
+MIX_SIZE, MIX_RANK = 16, 32
+# Of their matrices these are in blocks.
+WHOLE_MIX = tuple(f"{name}.weight" for name in ("key", "value", "receptance", "output", "gate"))
+MIX_HEADS = WIDTH // MIX_SIZE
+MIX_KEYS = {"wkv.head_size": MIX_SIZE, "attention.head_count": 0, "attention.head_count_kv": 0, "attention.layer_norm_epsilon": 1e-5, "time_mix_extra_dim": MIX_RANK, "time_decay_extra_dim": MIX_RANK}
+SHIFTED_TWICE, SHIFTED = {**MIX_KEYS, "token_shift_count": 2}, {**MIX_KEYS, "token_shift_count": 1}
+RANKS = {"embedding_length": 128, "wkv.head_size": 64, **{f"attention.{name}_lora_rank": 8 for name in ("decay", "iclr", "value_residual_mix", "gate")}}
+MIX = [[f"time_mix_{name}", WIDTH, WIDTH] for name in ("key", "value", "receptance", "output")]
+PLAIN_MIX = [
+    ["time_mix_w1", 5 * MIX_RANK, WIDTH], ["time_mix_w2", 5, WIDTH, MIX_RANK], ["time_mix_lerp_x", 1, 1, WIDTH], ["time_mix_decay", WIDTH],
+    ["time_mix_decay_w1", MIX_RANK, WIDTH], ["time_mix_decay_w2", WIDTH, MIX_RANK], ["time_mix_gate", WIDTH, WIDTH],
+]  # fmt: skip
+FUSED_LERP, LERPS = [["time_mix_lerp_fused", 5, 1, 1, WIDTH]], [[f"time_mix_lerp_{name}", 1, 1, WIDTH] for name in "wkvrg"]
+MIX_NORM = [["time_mix_ln", WIDTH], ["time_mix_ln.bias", WIDTH]]
+CHANNELS = [["channel_mix_lerp_k", 1, 1, WIDTH], ["channel_mix_key", INNER, WIDTH], ["channel_mix_value", WIDTH, INNER]]
+RECEPTANCE = [["channel_mix_lerp_r", 1, 1, WIDTH], ["channel_mix_receptance", WIDTH, WIDTH]]
+FIRST = [["time_mix_first", MIX_HEADS, MIX_SIZE]]
+BOTH_NORMS = [NORM, ["attn_norm.bias", WIDTH], ["attn_norm_2", WIDTH], ["attn_norm_2.bias", WIDTH]]
+# llama.cpp's processor back end wants heads of 64 elements where tokens correct what the state has.
+TALL, TALL_RANK = 128, 8
+CORRECTING = [
+    *[part for name in "wav" for part in ([f"time_mix_{name}0", TALL], [f"time_mix_{name}1", TALL_RANK, TALL], [f"time_mix_{name}2", TALL, TALL_RANK])],
+    *[[f"time_mix_{name}", TALL] for name in ("k_k", "k_a", "r_k")],
+]  # fmt: skip
+MIX_GATE = [["time_mix_g1", TALL_RANK, TALL], ["time_mix_g2", TALL, TALL_RANK], ["time_mix_lerp_fused", 6, 1, 1, TALL]]
+
+
+def tall(parts):
+    """The same parts in a wider model."""
+    return [[name, *(TALL if length == WIDTH else length for length in dims)] for name, *dims in parts]
+
+
+MIX_MODEL = [["token_embd_norm", WIDTH], ["token_embd_norm.bias", WIDTH], ["output_norm", WIDTH], ["output_norm.bias", WIDTH], ["output", "vocabulary", WIDTH]]
+NARROW_MIX = [[f"time_mix_{name}", MIX_SIZE, WIDTH] for name in ("key", "value")] + [[f"time_mix_{name}.bias", MIX_SIZE] for name in ("key", "value")]
+CASES |= {
+    "rwkv6": (
+        "rwkv6", {**SHIFTED_TWICE, "rescale_every_n_layers": 2},
+        [[*BOTH_NORMS, *MIX, *PLAIN_MIX, *lerps, *FIRST, *MIX_NORM, *CHANNELS, *RECEPTANCE] for lerps in (FUSED_LERP, LERPS, FUSED_LERP)], MIX_MODEL,
+    ),
+    "rwkv7": ("rwkv7", {**SHIFTED_TWICE, **RANKS}, [[*tall(BOTH_NORMS), *tall(MIX), *CORRECTING, *MIX_GATE, *tall(MIX_NORM), *tall(CHANNELS)]] * 2, tall(MIX_MODEL)),
+    "rwkv6qwen2": (
+        "rwkv6qwen2", {**SHIFTED, "attention.head_count_kv": 1},
+        [[NORM, *MIX[2:], *NARROW_MIX, ["time_mix_receptance.bias", WIDTH], *PLAIN_MIX, *FUSED_LERP, *FEED_NORM, *DENSE]] * 2,
+    ),
+    "arwkv7": (
+        "arwkv7", {**SHIFTED, **RANKS}, [[*tall([NORM, *MIX]), *CORRECTING, ["time_mix_lerp_fused", 5, 1, 1, TALL], *tall([*FEED_NORM, *DENSE])]] * 2,
+        [["output_norm", TALL], ["output", "vocabulary", TALL]],
+    ),
+}  # fmt: skip
 # Encoders: the same, with the tensors of the model besides the table of tokens.
 TINY_HEADS = {"attention.head_count_kv": HEADS, "attention.key_length": SMALL, "attention.value_length": SMALL, "rope.dimension_count": SMALL}
-FUSED = [["attn_qkv", 3 * WIDTH, WIDTH], ["attn_output", WIDTH, WIDTH]]
 BERT_NORMS = [[f"{name}_norm{kind}", WIDTH] for name in ("attn_output", "layer_output") for kind in ("", ".bias")]
 VECTORS = {"pooling_type": 1, "attention.causal": False}
 WINDOW = {"attention.sliding_window": 8}
 EMBEDDING_NORM = [["token_embd_norm", WIDTH]]
 GEMMA = [*PLAIN, *HEAD_NORMS, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]
+RELATIVE = [[f"attn_{name}", WIDTH, WIDTH] for name in "qkvo"]
 ENCODERS = {
+    "t5encoder": (
+        "t5encoder", {**VECTORS, **TINY_HEADS, "attention.relative_buckets_count": 16},
+        [[NORM, *RELATIVE, *rest, *FEED_NORM, *feed] for rest, feed in (([["attn_rel_b", 16, HEADS]], DENSE), ([], DENSE[1:]), ([["attn_rel_b", 16, HEADS]], DENSE))],
+        [["enc.output_norm", WIDTH]],
+    ),
     "gemma-embedding": (
         "gemma-embedding", {**VECTORS, **WINDOW, "rope.freq_base": 1e6, "dense_2_feat_in": WIDTH, "dense_2_feat_out": INNER, "dense_3_feat_in": INNER, "dense_3_feat_out": WIDTH},
         [GEMMA] * 6, [["output_norm", WIDTH], ["dense_2", INNER, WIDTH], ["dense_3", WIDTH, INNER]],
@@ -371,6 +467,10 @@ ENCODERS = {
         [[*FUSED, *FEED_NORM, *GEGLU], *[[NORM, *FUSED, *FEED_NORM, *GEGLU]] * 3], [*EMBEDDING_NORM, ["output_norm", WIDTH]],
     ),
 }  # fmt: skip
+
+
+# Of a call with several tokens llama.cpp ends, or gives the logits of the first: it takes values of all for those of one, or gives all logits.
+ALONE = ["plm", "cogvlm"]
 
 
 def put(w, name, value):
@@ -414,7 +514,8 @@ def write(path, case, vocabulary, as_floats):
         if name.startswith("per_layer_token_embd"):
             # A few rows in turn, so that a file packs well.
             made = np.resize(made, (count, dims[-1]))
-        if "ffn_gate_inp" in name or dims[-1] < 8:
+        is_small = "_mix_" in name and not name.endswith(WHOLE_MIX)
+        if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] < 8:
             w.add_tensor(name, made)
             return
         kind = Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0
@@ -424,14 +525,15 @@ def write(path, case, vocabulary, as_floats):
         else:
             w.add_tensor(name, packed, raw_dtype=kind)
 
-    tensor("token_embd.weight", [count, WIDTH], 4.0)
+    tensor("token_embd.weight", [count, own.get("embedding_length", WIDTH)], 4.0)
     # Some names have no kind.
     whole = lambda name: name.rstrip("!") + ("" if name.endswith((".bias", ".scale", "!")) or name in ("ssm_a", "ssm_d") else ".weight")
     for name, *dims in model[0] if model else [["output_norm", WIDTH], ["output", count, WIDTH]]:
+        dims = [count if length == "vocabulary" else length for length in dims]
         tensor(whole(name), dims, 4.0 if name == "output" else 1.0)
     for layer, parts in enumerate(layers):
         for name, *dims in parts:
-            tensor(f"blk.{layer}.{whole(name)}", dims)
+            tensor(f"{'enc.' if arch == 't5encoder' else ''}blk.{layer}.{whole(name)}", dims)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
@@ -457,8 +559,13 @@ def reference(llama_of, case, vocabulary):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "floats.gguf")
         write(path, case, vocabulary, True)
-        llama = llama_of(path)
-        first = llama.logits(tokens[:PROMPT])
+        if case in ALONE:
+            llama = llama_of(path, at_once=1)
+            for token in tokens[:PROMPT]:
+                first = llama.logits([token])
+        else:
+            llama = llama_of(path)
+            first = llama.logits(tokens[:PROMPT])
         for token in tokens[PROMPT:]:
             last = llama.logits([token])
     return {"prompt": tokens[:PROMPT], "logits": rounded(first), "further": tokens[PROMPT:], "last": rounded(last)}

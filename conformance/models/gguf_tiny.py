@@ -221,14 +221,14 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0, di
 class Llama:
     """A model in llama.cpp's processor back end."""
 
-    def __init__(self, libraries, path, caches=None):
+    def __init__(self, libraries, path, caches=None, at_once=CONTEXT):
         f = self.lib = libraries_of(libraries, ["cpu"])
         f.llama_log_set(SILENT, None)
         self.model = f.llama_model_load_from_file(path.encode(), f.llama_model_default_params())
         assert self.model, path
         params = f.llama_context_default_params()
         numbers = C.cast(C.byref(params), C.POINTER(C.c_uint32))
-        numbers[0] = numbers[1] = numbers[2] = CONTEXT
+        numbers[0], numbers[1], numbers[2] = CONTEXT, at_once, at_once
         if caches:
             # The types of keys and values; those of values other than F16 need the attention that reads them as they are.
             assert numbers[26] == numbers[27] == Type.F16 and numbers[13] == 0xFFFFFFFF, "another llama.cpp"
@@ -295,7 +295,7 @@ def main(out, libraries):
     os.makedirs(out, exist_ok=True)
     write_encoder(out, libraries)
     write_caches(out, libraries)
-    gguf_families.write_all(out, lambda path: Llama(libraries, path), scores_vocabulary)
+    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary)
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

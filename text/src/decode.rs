@@ -17,6 +17,8 @@ pub(crate) enum Decode {
     Replace { pattern: Pattern, with: String },
     /// Characters that stand for bytes become these.
     Bytes,
+    /// Texts are bytes already.
+    Raw,
     /// A mark of spaces becomes a space; `first` says whether it goes from the first token.
     Spaces { mark: char, first: bool },
     /// Pieces of words: what has no mark is a word, with a space before it; `tidies` takes spaces before signs away.
@@ -64,6 +66,9 @@ impl Decoding {
             }
             _ => {}
         }
+        if self.steps.iter().any(|step| matches!(step, Decode::Raw)) {
+            return own.text.to_vec();
+        }
         let mut text = match self.shown.get(&token) {
             Some(text) => text.clone(),
             None => String::from_utf8_lossy(&own.text).into_owned(),
@@ -105,7 +110,7 @@ impl Decode {
     fn apply(&self, text: String, place: Place) -> String {
         match self {
             Decode::Replace { pattern, with } => replace(&text, pattern, with).unwrap_or(text),
-            Decode::Bytes => text,
+            Decode::Bytes | Decode::Raw => text,
             Decode::Spaces { mark, first } if *first && place.first => text.replace(*mark, ""),
             Decode::Spaces { mark, .. } => text.replace(*mark, " "),
             Decode::Words { mark, tidies } => {

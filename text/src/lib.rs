@@ -10,6 +10,7 @@ mod decode;
 mod error;
 mod families;
 mod joined;
+mod longest;
 mod merges;
 mod missing;
 mod model;

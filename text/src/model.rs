@@ -1,6 +1,9 @@
 //! How words become tokens, of the kinds that there are.
 
-use crate::{merges::Merges, pieces::Pieces, scores::Scores, unigram::Unigram, vocabulary::Vocabulary};
+use crate::{
+    longest::Longest, merges::Merges, pieces::Pieces, scores::Scores, unigram::Unigram,
+    vocabulary::Vocabulary,
+};
 
 /// How words become tokens.
 #[derive(Clone, Debug)]
@@ -13,6 +16,8 @@ pub(crate) enum Model {
     Unigram(Unigram),
     /// By the longest pieces of words.
     Pieces(Pieces),
+    /// By the longest tokens.
+    Longest(Longest),
 }
 
 impl Model {
@@ -23,6 +28,7 @@ impl Model {
             Model::Scores(scores) => scores.encode(word, vocabulary, tokens),
             Model::Unigram(unigram) => unigram.encode(word, vocabulary, tokens),
             Model::Pieces(pieces) => pieces.encode(word, vocabulary, tokens),
+            Model::Longest(longest) => longest.encode(word, tokens),
         }
     }
 }

@@ -50,6 +50,46 @@ fn words_become_the_pieces_of_llama_cpp() {
 }
 
 #[test]
+fn texts_of_many_scripts_become_the_tokens_of_llama_cpp() {
+    // `conformance/models/gguf_tokenizers.py` made these.
+    for name in ["tokenizer-unigram", "tokenizer-world"] {
+        let (file, json) = model(name);
+        let tokenizer = Tokenizer::read(&file).unwrap();
+        for case in json["texts"].as_array().unwrap() {
+            let (text, with_control) =
+                (case["text"].as_str().unwrap(), case["with_control"].as_bool().unwrap());
+            let wanted: Vec<u64> =
+                case["tokens"].as_array().unwrap().iter().map(|token| token.as_u64().unwrap()).collect();
+            let found = tokenizer.encode(text, with_control);
+            let mut found: Vec<u64> = found.into_iter().map(u64::from).collect();
+            if name == "tokenizer-world" && text.contains("<s>") && !with_control {
+                // llama.cpp makes the token of the beginning of its name.
+                assert!(!found.contains(&0));
+                continue;
+            }
+            if name == "tokenizer-unigram" && with_control {
+                // What a template wrote gets no token of the end here.
+                found.push(1);
+            }
+            assert_eq!(found, wanted, "{name}: {text:?}, {with_control}");
+        }
+    }
+    let (file, _) = model("tokenizer-world");
+    let tokenizer = Tokenizer::read(&file).unwrap();
+    let text = "Привет,\r\n\u{1F600} \"नमस्ते\" \\n the";
+    assert_eq!(tokenizer.decode(&tokenizer.encode(text, false), false), text);
+    // The file names its template.
+    let template = ChatTemplate::read(&file, &tokenizer).unwrap().unwrap();
+    let of = |all: &[(&str, &str)]| {
+        let all: Vec<Message> = all.iter().map(|(role, text)| Message::new(*role, *text)).collect();
+        template.prompt(&all).unwrap()
+    };
+    let all = [("system", " be "), ("user", " hi "), ("assistant", " yes\n"), ("user", "more")];
+    assert_eq!(of(&all), "System: be\n\nUser: hi\n\nAssistant: yes\n\nUser: more\n\nAssistant:");
+    assert_eq!(of(&all[..3]), "System: be\n\nUser: hi\n\nAssistant: yes\n\n");
+}
+
+#[test]
 fn the_template_of_a_file_makes_its_prompts() {
     let (file, _) = model("gemma3");
     let tokenizer = Tokenizer::read(&file).unwrap();

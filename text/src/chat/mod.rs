@@ -62,6 +62,14 @@ pub struct ChatTemplate {
 
 const KEY: &str = "tokenizer.chat_template";
 
+/// Names that files have in the place of a template, and the templates.
+const NAMED: &[(&str, &str)] = &[(
+    "rwkv-world",
+    "{% for message in messages %}{{ {'system': 'System: ', 'user': 'User: ', 'assistant': 'Assistant: '}[message['role']] }}\
+     {{ message['content'] | trim }}{{ '\\n\\n' }}{% endfor %}\
+     {% if messages and messages[-1]['role'] != 'assistant' %}Assistant:{% endif %}",
+)];
+
 impl ChatTemplate {
     /// The template of a file; `None` where it has none.
     ///
@@ -70,6 +78,7 @@ impl ChatTemplate {
     pub fn read(file: &Gguf, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>, TextError> {
         let Some(source) = text(file, KEY)? else { return Ok(None) };
         let [begin, end] = tokenizer.marks();
+        let source = NAMED.iter().find(|(name, _)| *name == source).map_or(source, |(_, own)| own);
         ChatTemplate::new(source, begin, end).map(Some)
     }
 

@@ -136,7 +136,7 @@ impl Call<'_> {
             // Each head has weights of its own.
             (Some((name, _)), [_, _]) => {
                 let end = b.rank(x);
-                let kind = if self.hyper.family.centred { NormKind::Group } else { NormKind::Rms };
+                let kind = if self.hyper.centred { NormKind::Group } else { NormKind::Rms };
                 let epsilon = self.hyper.epsilon;
                 let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
                 x = b.normalize(x, None, None, norm)?;
@@ -304,7 +304,7 @@ impl Call<'_> {
         let made = self.scaled(b, made, h.value_scale)?;
         let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
             true => made,
-            false => self.optional_norm(b, made, layer, POST_NORM)?.unwrap_or(made),
+            false => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         Ok((self.scaled(b, made, h.residual_scale)?, caches))
@@ -317,9 +317,13 @@ impl Call<'_> {
         let window = h.window_of(layer).filter(|window| self.keys > h.keys_before(*window) + 1);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
-        let mask = (window.is_some() || biased)
-            .then(|| self.shared_mask(b, window, h.heads_of(layer).count))
-            .transpose()?;
+        let mask = match h.buckets {
+            Some(count) => Some(self.relative_mask(b, layer, count)?),
+            None if window.is_some() || biased => {
+                Some(self.shared_mask(b, window, h.heads_of(layer).count)?)
+            }
+            None => None,
+        };
         let causal = mask.is_none() && !h.family.encoder;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let held = self.place.map_or_else(CacheFormats::default, |_| self.held);

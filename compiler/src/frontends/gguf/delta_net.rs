@@ -242,7 +242,7 @@ impl Call<'_> {
 
 /// The inverse of the identity and a matrix with numbers below its diagonal alone, `[…, count, count]`. Two neighbouring blocks with
 /// their inverses have as theirs, below the diagonal, minus the second times what is between them times the first.
-fn inverse(b: &mut Builder, below: TensorId, count: u64) -> Result<TensorId> {
+pub(super) fn inverse(b: &mut Builder, below: TensorId, count: u64) -> Result<TensorId> {
     let between = |b: &mut Builder, size: u64| {
         let is_it = |row: u64, column: u64| row / size == column / size + 1 && row / size % 2 == 1;
         let cells = (0..count).flat_map(|row| (0..count).map(move |column| (row, column)));

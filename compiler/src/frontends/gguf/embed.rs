@@ -55,6 +55,8 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
         tables,
         masks: RefCell::default(),
         known: RefCell::default(),
+        relative: RefCell::default(),
+        first_values: RefCell::default(),
         layer_inputs: None,
     };
     if has_embedding_norm(&tensors, hyper) {
@@ -74,7 +76,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     }
     let pooled = pooled(b, hyper, x, len)?;
     let pooled = projected(b, &tensors, hyper, pooled)?;
-    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
+    tensors.all_used(hyper.family, hyper.spare.clone())?;
     Ok([x, pooled])
 }
 

@@ -31,6 +31,28 @@ pub(super) struct Experts {
     pub scale: Option<f64>,
     /// Groups of neighbours, of which a token's experts are in the best few.
     pub groups: Option<Groups>,
+    /// Networks beside them that several share.
+    pub sharers: Option<Sharers>,
+}
+
+/// Networks that neighbouring experts share, beside their own (Wu et al., GroveMoE).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sharers {
+    pub count: u64,
+    /// Factor of what they make.
+    pub scale: f64,
+}
+
+impl Sharers {
+    fn read(keys: &Keys<'_>, experts: u64) -> Result<Option<Sharers>> {
+        let name = "experts_per_group";
+        let Some(each) = keys.optional(name)?.filter(|each| *each > 0) else { return Ok(None) };
+        if !experts.is_multiple_of(each) {
+            return Err(invalid(format!("{experts} experts in groups of {each} ('{}')", keys.key(name))));
+        }
+        let scale = keys.float("expert_group_scale")?.ok_or_else(|| keys.missing("expert_group_scale"))?;
+        Ok(Some(Sharers { count: experts / each, scale }))
+    }
 }
 
 /// Groups of experts.
@@ -91,6 +113,7 @@ impl Experts {
         };
         let normed = normed.or(keys.flag("expert_weights_norm")?).unwrap_or(keys.family.normed_experts);
         let scale = keys.factor("expert_weights_scale")?;
-        Ok(Some(Experts { count, used, gating, normed, scale, groups }))
+        let sharers = Sharers::read(keys, count)?;
+        Ok(Some(Experts { count, used, gating, normed, scale, groups, sharers }))
     }
 }

@@ -1,4 +1,4 @@
-//! What architectures of GGUF files differ in that their metadata and tensors do not say.
+//! What architectures of GGUF files differ in that their metadata and tensors do not say. `families.rs` has them.
 
 /// What rotary embedding turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) enum Turn {
 pub(super) enum Activation {
     Silu,
     Gelu,
+    /// Of a gate the same; numbers without one are cut at 0.
+    GeluOfGates,
     ReluSquared,
     Relu,
     /// A parabola above 0 and a bent exponential below, with numbers of each layer (Huang and Schlag, xIELU).
@@ -128,273 +130,24 @@ pub(super) struct Family {
     pub output_norm: &'static str,
     /// Factors of embeddings, of what layers add and of logits that the metadata need not say.
     pub minicpm: bool,
+    /// Whether layers may lack attention, have a product in its place, or lack a feed-forward network.
+    pub gaps: bool,
+    /// Whether layers with windows alone have rotary embedding, and those in front that have no experts.
+    pub turned_windows: bool,
+    /// Whether norms divide by the root of the mean of squares where the metadata say what they add to that.
+    pub squares_by_key: bool,
+    /// Whether scores are divided by the size of a head, and not by its root.
+    pub scaled_by_size: bool,
+    /// Factor of what chosen experts and those that all rows share make together.
+    pub shared_scale: Option<f64>,
+    /// What the names of layers' tensors begin with.
+    pub prefix: &'static str,
+    /// The weights behind attention.
+    pub attention_output: &'static str,
+    /// The norm behind attention.
+    pub attention_norm: &'static str,
+    /// What tensors of layers begin with that no text needs.
+    pub unread: Option<&'static str>,
+    /// Factors of embeddings, of scores and of logits that the metadata need not say, and what scores are between.
+    pub grok: bool,
 }
-
-const LLAMA: Family = Family {
-    name: "llama",
-    turn: Turn::Neighbours,
-    activation: Activation::Silu,
-    flow: Flow::Before,
-    centred: false,
-    bare_norms: false,
-    encoder: false,
-    divided_logits: true,
-    scaled_embedding: false,
-    local_of: 0,
-    first_is_global: false,
-    piece: None,
-    plain_temperature: None,
-    window: None,
-    local_base: None,
-    local_scaled: false,
-    plain_of: 0,
-    scaled_by_width_at: 0,
-    long_factors: false,
-    distance_bias: None,
-    biased_at: 0,
-    normed_experts: true,
-    routed_before: false,
-    sigmoid_experts: false,
-    weighed_before: false,
-    bare_head_norms_but: None,
-    norms_turned: false,
-    yarn_scale: None,
-    unscaled: false,
-    bare_value_norm: false,
-    own_caches: None,
-    global_factors: false,
-    half_turned: false,
-    streams: false,
-    sparse: None,
-    logit_cap: None,
-    recurrent: false,
-    feed_norm: "ffn_norm",
-    lone_parts: false,
-    turns_by_key: false,
-    tiled_heads: false,
-    output_norm: "output_norm",
-    minicpm: false,
-};
-
-const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
-const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
-const GEMMA3: Family =
-    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA };
-/// Layers whose values have a norm and whose scores have no factor; layers at the end may share the caches of others.
-const GEMMA4: Family = Family {
-    name: "gemma4",
-    unscaled: true,
-    bare_value_norm: true,
-    global_factors: true,
-    scaled_by_width_at: 0,
-    ..GEMMA3
-};
-/// The same, with several states of each token.
-const GEMMA3N: Family = Family {
-    name: "gemma3n",
-    local_of: 5,
-    own_caches: Some(20),
-    streams: true,
-    sparse: Some((10, 1.644_853_353_500_366_2)),
-    logit_cap: Some(30.0),
-    ..GEMMA4
-};
-const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
-/// Decoders with norms that take the mean away, and one factor in feed-forward networks.
-const GPT2: Family =
-    Family { name: "gpt2", turn: Turn::Nothing, activation: Activation::Gelu, centred: true, ..LLAMA };
-const NEOX: Family = Family { name: "gptneox", turn: Turn::Halves, flow: Flow::ParallelByKey, ..GPT2 };
-const COMMAND_R: Family =
-    Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
-const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
-/// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
-const DEEPSEEK2: Family = Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), ..LLAMA };
-/// Short convolutions beside attention.
-const LFM2: Family = Family { name: "lfm2", output_norm: "token_embd_norm", ..QWEN };
-const NEMOTRON_H: Family = Family {
-    name: "nemotron_h",
-    turn: Turn::Nothing,
-    activation: Activation::ReluSquared,
-    lone_parts: true,
-    ..LLAMA
-};
-/// A state in each layer, and nothing else.
-const MAMBA: Family =
-    Family { name: "mamba2", turn: Turn::Nothing, lone_parts: true, recurrent: true, ..LLAMA };
-/// Gated delta nets beside attention.
-const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
-const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
-/// Three layers with windows and rotary embedding, then one without either.
-const LOCAL_TURNED: Family = Family { name: "exaone4", local_of: 4, plain_of: 4, local_scaled: true, ..QWEN };
-const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::BehindSum, ..GPT2 };
-
-/// All of them, in the order of messages.
-pub(super) const FAMILIES: &[Family] = &[
-    LLAMA,
-    Family { name: "qwen2", ..QWEN },
-    Family { name: "qwen3", ..QWEN },
-    GEMMA,
-    Family {
-        name: "gemma2",
-        local_of: 2,
-        window: Some(4096),
-        scaled_by_width_at: 46,
-        local_scaled: true,
-        ..GEMMA
-    },
-    GEMMA3,
-    GEMMA3N,
-    GEMMA4,
-    PHI3,
-    Family { name: "granite", ..LLAMA },
-    Family { name: "smollm3", plain_of: 4, ..LLAMA },
-    // Mixtures of experts; those of `llama` are Mixtral's.
-    Family { name: "qwen2moe", normed_experts: false, ..QWEN },
-    Family { name: "qwen3moe", ..QWEN },
-    Family { name: "olmoe", normed_experts: false, ..QWEN },
-    Family { name: "granitemoe", ..LLAMA },
-    Family { name: "phimoe", ..PHI3 },
-    Family { name: "deepseek", normed_experts: false, ..LLAMA },
-    Family { name: "dots1", normed_experts: false, ..QWEN },
-    Family {
-        name: "gpt-oss",
-        feed_norm: "post_attention_norm",
-        activation: Activation::LimitedSilu,
-        local_of: 2,
-        local_scaled: true,
-        ..QWEN
-    },
-    Family { name: "qwen3vlmoe", ..QWEN },
-    Family { name: "ernie4_5-moe", ..LLAMA },
-    Family { name: "hunyuan-moe", ..HUNYUAN },
-    Family {
-        name: "glm4moe",
-        feed_norm: "post_attention_norm",
-        normed_experts: false,
-        sigmoid_experts: true,
-        ..QWEN
-    },
-    Family { name: "minimax-m2", ..QWEN },
-    Family { name: "mimo2", local_of: 2, local_scaled: true, sigmoid_experts: true, ..QWEN },
-    Family {
-        name: "step35",
-        local_of: 2,
-        local_scaled: true,
-        sigmoid_experts: true,
-        normed_experts: false,
-        global_factors: true,
-        half_turned: true,
-        ..QWEN
-    },
-    Family { name: "bailingmoe", normed_experts: false, ..LLAMA },
-    Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
-    Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
-    DEEPSEEK2,
-    Family { name: "mistral4", ..DEEPSEEK2 },
-    // Others with norms by squares.
-    QWEN,
-    // Of models that see, what writes: the places of a text's tokens are the same in all sections.
-    Family { name: "qwen2vl", ..QWEN },
-    Family { name: "qwen3vl", ..QWEN },
-    Family { name: "paddleocr", ..QWEN },
-    Family { name: "hunyuan_vl", ..HUNYUAN },
-    Family { name: "mistral3", ..LLAMA },
-    HUNYUAN,
-    Family { name: "pangu-embedded", ..QWEN },
-    Family { name: "maincoder", norms_turned: true, ..LLAMA },
-    Family { name: "internlm2", ..LLAMA },
-    Family { name: "baichuan", biased_at: 40, ..LLAMA },
-    Family { name: "xverse", ..LLAMA },
-    Family { name: "minicpm", minicpm: true, ..LLAMA },
-    Family { name: "minicpm3", minicpm: true, divided_logits: false, long_factors: true, ..QWEN },
-    Family { name: "openelm", ..QWEN },
-    Family { name: "bitnet", ..QWEN },
-    Family { name: "chatglm", ..LLAMA },
-    Family { name: "glm4", ..LLAMA },
-    Family { name: "ernie4_5", ..LLAMA },
-    Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
-    Family { name: "exaone", ..QWEN },
-    Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
-    Family { flow: Flow::Behind, ..LOCAL_TURNED },
-    Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
-    // With a state of one size in some or all layers.
-    LFM2,
-    Family { name: "lfm2moe", ..LFM2 },
-    Family { name: "granitehybrid", turns_by_key: true, ..LLAMA },
-    Family { name: "falcon-h1", ..QWEN },
-    NEMOTRON_H,
-    Family { name: "nemotron_h_moe", sigmoid_experts: true, normed_experts: false, ..NEMOTRON_H },
-    QWEN_NEXT,
-    QWEN35,
-    Family { name: "qwen35moe", ..QWEN35 },
-    // States alone.
-    Family { name: "mamba", ..MAMBA },
-    MAMBA,
-    Family { name: "jamba", turn: Turn::Nothing, normed_experts: false, ..LLAMA },
-    Family { name: "apertus", activation: Activation::XIelu, ..QWEN },
-    Family { name: "plamo3", local_of: 8, ..QWEN },
-    Family { name: "exaone-moe", normed_experts: false, ..LOCAL_TURNED },
-    Family {
-        name: "smallthinker",
-        activation: Activation::Relu,
-        local_of: 4,
-        plain_of: 4,
-        first_is_global: true,
-        local_scaled: true,
-        routed_before: true,
-        ..QWEN
-    },
-    // The text part.
-    Family {
-        name: "llama4",
-        local_of: 4,
-        plain_of: 4,
-        local_scaled: true,
-        piece: Some(8192),
-        plain_temperature: Some((0.1, 8192)),
-        normed_experts: false,
-        sigmoid_experts: true,
-        weighed_before: true,
-        bare_head_norms_but: Some(128),
-        ..LLAMA
-    },
-    // With gates of what attention finds.
-    Family { name: "afmoe", scaled_embedding: true, normed_experts: false, ..LOCAL_TURNED },
-    Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
-    // With norms that take the mean away.
-    GPT2,
-    NEOX,
-    Family { name: "starcoder", ..GPT2 },
-    Family { name: "starcoder2", turn: Turn::Halves, ..GPT2 },
-    Family { name: "codeshell", turn: Turn::Halves, ..GPT2 },
-    Family { name: "mpt", ..GPT2 },
-    Family { name: "bloom", distance_bias: Some(8.0), ..GPT2 },
-    Family { name: "falcon", flow: Flow::Parallel, ..NEOX },
-    Family { name: "phi2", flow: Flow::Parallel, ..NEOX },
-    Family { name: "nemotron", activation: Activation::ReluSquared, flow: Flow::Before, ..NEOX },
-    Family { name: "jais2", turn: Turn::Halves, activation: Activation::ReluSquared, ..GPT2 },
-    Family { name: "orion", centred: true, ..QWEN },
-    Family { name: "stablelm", centred: true, flow: Flow::ParallelWithoutNorm, ..QWEN },
-    Family { name: "olmo", centred: true, bare_norms: true, ..LLAMA },
-    COMMAND_R,
-    Family { name: "cohere2", local_of: 4, plain_of: 4, local_scaled: true, ..COMMAND_R },
-    // Encoders.
-    BERT,
-    Family { name: "nomic-bert", turn: Turn::Halves, activation: Activation::Silu, ..BERT },
-    Family { name: "nomic-bert-moe", turn: Turn::Halves, normed_experts: false, ..BERT },
-    Family { name: "jina-bert-v2", distance_bias: Some(8.0), ..BERT },
-    Family { name: "jina-bert-v3", turn: Turn::Halves, ..BERT },
-    Family {
-        name: "modern-bert",
-        flow: Flow::Before,
-        turn: Turn::Halves,
-        local_of: 3,
-        first_is_global: true,
-        local_scaled: true,
-        ..BERT
-    },
-    Family { name: "eurobert", encoder: true, ..QWEN },
-    Family { name: "llama-embed", encoder: true, ..LLAMA },
-    Family { name: "neo-bert", encoder: true, output_norm: "enc.output_norm", ..LLAMA },
-    Family { name: "gemma-embedding", encoder: true, scaled_by_width_at: 0, ..GEMMA3 },
-];

@@ -2,7 +2,7 @@
 
 use halite_ops::{DType, expression::Function, reduce::ReduceKind};
 
-use super::{Result, experts::Experts, layer::Call, steps::float};
+use super::{Result, experts::Experts, family::Flow, layer::Call, steps::float};
 use crate::{build::Builder, graph::TensorId};
 
 impl Call<'_> {
@@ -17,10 +17,18 @@ impl Call<'_> {
         let is_both = self.tensors.find(&self.name(layer, "pre_ffw_norm_2", "weight")).is_some();
         let made = match self.experts_of(layer) {
             Some(experts) if is_both => self.dense_and_experts(b, [x, state], layer, &experts)?,
+            Some(experts) if self.has(layer, "ffn_norm_exps") => {
+                self.dense_beside_experts(b, [x, before], layer, &experts)?
+            }
+            Some(experts) if self.has(layer, "ffn_down") => self.dense_with_experts(b, x, layer, &experts)?,
             Some(experts) => self.experts(b, [x, router], layer, &experts)?,
             None => self.dense(b, x, layer)?,
         };
         let made = self.optional_norm(b, made, layer, "post_ffw_norm")?.unwrap_or(made);
+        let made = match self.hyper.flow {
+            Flow::Before => self.optional_norm(b, made, layer, "layer_output_norm")?.unwrap_or(made),
+            _ => made,
+        };
         self.scaled(b, made, self.hyper.residual_scale)
     }
 
@@ -29,6 +37,34 @@ impl Call<'_> {
         self.hyper
             .experts
             .filter(|_| self.tensors.find(&self.name(layer, "ffn_gate_inp", "weight")).is_some())
+    }
+
+    /// A network that all tokens have, and experts of what the layer took.
+    fn dense_beside_experts(
+        &self,
+        b: &mut Builder,
+        [x, before]: [TensorId; 2],
+        layer: u64,
+        experts: &Experts,
+    ) -> Result<TensorId> {
+        let dense = self.dense(b, x, layer)?;
+        let given = self.layer_norm(b, before, layer, "ffn_norm_exps")?;
+        let made = self.experts(b, [given, given], layer, experts)?;
+        b.binary(Function::Add, dense, made)
+    }
+
+    /// A network that all tokens have and experts, of the same state: their sum, no larger than each.
+    fn dense_with_experts(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        experts: &Experts,
+    ) -> Result<TensorId> {
+        let dense = self.dense(b, x, layer)?;
+        let made = self.experts(b, [x, x], layer, experts)?;
+        let made = b.binary(Function::Add, dense, made)?;
+        self.scaled(b, made, Some(std::f64::consts::FRAC_1_SQRT_2))
     }
 
     /// A network that all tokens have and experts, each with norms of its own before and behind.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
 use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout};
 
-use super::Result;
+use super::{Result, family::Family};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     build::{Builder, ExpertMatrices, RowFormat, RowMatrix},
@@ -204,11 +204,16 @@ impl<'a> Tensors<'a> {
         Ok(Some(floats.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()))
     }
 
-    /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use.
-    pub fn all_used(&self, architecture: &str, spare: Range<u64>) -> Result<()> {
+    /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use, and
+    /// those that the family knows as not needed.
+    pub fn all_used(&self, family: &Family, spare: Range<u64>) -> Result<()> {
+        let architecture = family.name;
         let is_spare = |name: &str| {
-            let layer = name.strip_prefix("blk.").and_then(|rest| rest.split('.').next());
-            layer.and_then(|layer| layer.parse::<u64>().ok()).is_some_and(|layer| spare.contains(&layer))
+            let Some((layer, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else {
+                return false;
+            };
+            let is_unread = family.unread.is_some_and(|unread| part.starts_with(unread));
+            is_unread || layer.parse::<u64>().is_ok_and(|layer| spare.contains(&layer))
         };
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rest: Vec<&str> = self

@@ -100,7 +100,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     }
     let logits = call.scaled(b, logits, hyper.logit_scale)?;
     let logits = capped(b, logits, hyper.logit_cap)?;
-    tensors.all_used(hyper.family.name, hyper.spare.clone())?;
+    tensors.all_used(hyper.family, hyper.spare.clone())?;
     Ok(Results { logits, layers })
 }
 
@@ -212,6 +212,8 @@ fn call<'a>(
         tables,
         masks: RefCell::default(),
         known: RefCell::default(),
+        relative: RefCell::default(),
+        first_values: RefCell::default(),
         layer_inputs: None,
     })
 }

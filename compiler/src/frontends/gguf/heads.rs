@@ -10,6 +10,8 @@ use super::{
 const MOST_HEADS: u64 = 1 << 16;
 /// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
 const MOST_DIM: u64 = 1024;
+/// Most kinds of distances.
+const MOST_BUCKETS: u64 = 1 << 10;
 
 /// The heads of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,11 @@ impl Attends {
         if most == 0 && !keys.family.recurrent {
             return Err(invalid(format!("the metadata key '{}' is 0", keys.key("attention.head_count"))));
         }
-        let most = most.max(1);
+        if most == 0 {
+            // Nothing attends: these are the sizes of nothing.
+            let heads = Heads { count: 1, kv: 1, key: 2, value: 2 };
+            return Ok(vec![Attends { heads, windowed: false, shares: None }; layers as usize]);
+        }
         let kv_counts = keys.each("attention.head_count_kv", layers)?.unwrap_or_else(|| counts.clone());
         let some_kv = kv_counts.iter().copied().max().filter(|kv| *kv > 0).unwrap_or(most);
         let dim = |name: &str, usual: u64| {
@@ -127,5 +133,16 @@ fn own_caches(keys: &Keys<'_>, layers: u64) -> Result<u64> {
             invalid(format!("'{}' is {shared} of {layers} layers", keys.key("attention.shared_kv_layers")))
         }),
         None => Ok(keys.family.own_caches.map_or(layers, |own| own.min(layers))),
+    }
+}
+
+/// How many kinds of distances add to scores, where the metadata say so.
+pub(super) fn buckets(keys: &Keys<'_>) -> Result<Option<u64>> {
+    let name = "attention.relative_buckets_count";
+    match keys.optional(name)? {
+        Some(count) if !(4..=MOST_BUCKETS).contains(&count) || count % 2 != 0 => {
+            Err(invalid(format!("'{}' is {count}; there are 4 to {MOST_BUCKETS}", keys.key(name))))
+        }
+        count => Ok(count),
     }
 }

@@ -7,13 +7,15 @@ use halite_formats::gguf::Value;
 use super::{
     Result,
     experts::Experts,
-    family::{Activation, FAMILIES, Family, Flow, Turn},
+    families::FAMILIES,
+    family::{Activation, Family, Flow, Turn},
     file::{File, invalid, unsupported},
-    heads::{Attends, Heads},
+    heads::{Attends, Heads, buckets},
     keys::Keys,
     latent::Latent,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
+    ropes::ropes,
     streams::Streams,
     unknown,
     xielu::XIelu,
@@ -33,9 +35,15 @@ pub(super) struct Hyper {
     pub width: u64,
     /// Tokens that there are.
     pub vocabulary: u64,
+    /// Behind every so many layers states are halved.
+    pub halved_every: Option<u64>,
+    /// Layers in front that have no experts, in a model that has some.
+    pub leading: u64,
     /// How each layer attends.
     pub attends: Vec<Attends>,
     pub epsilon: f32,
+    /// Whether norms take the mean away.
+    pub centred: bool,
     /// Whether attention and feed-forward network take the same state.
     pub flow: Flow,
     /// The parts of each layer.
@@ -68,6 +76,8 @@ pub(super) struct Hyper {
     pub score_cap: Option<f64>,
     /// What no element of queries, keys and values is beyond.
     pub clamp: Option<f64>,
+    /// Kinds of distances, where each adds to scores by weights.
+    pub buckets: Option<u64>,
     /// How much the distance of keys counts, most of all heads, as a power of two.
     pub distance_bias: Option<f64>,
     /// Tokens that the model was trained for.
@@ -146,25 +156,25 @@ impl Hyper {
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
         let [rope, local_rope] = ropes(&keys, &attends)?;
         let latent = Latent::read(&keys, &attends[first].heads, rope.turned)?;
-        let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
-        let minicpm = |value: f64| family.minicpm.then_some(value);
+        let (epsilon, centred) = epsilon(&keys)?;
+        let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
             family,
             layers,
             spare,
             width,
             vocabulary: vocabulary(file)?,
-            epsilon: epsilon(&keys)?,
+            halved_every: keys.optional("rescale_every_n_layers")?.filter(|every| *every > 0),
+            leading: keys.optional("leading_dense_block_count")?.unwrap_or(0),
+            epsilon,
+            centred,
             flow: flow(&keys)?,
             mixers,
             xielu: xielu(&keys, layers)?,
             streams: Streams::read(&keys)?,
             sparsity: sparsity(&keys, layers)?,
             experts: Experts::read(&keys)?,
-            limits: [
-                limits(&keys, "swiglu_clamp_shexp", layers)?,
-                limits(&keys, "swiglu_clamp_exp", layers)?,
-            ],
+            limits: both_limits(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turns: turns(&keys, layers)?,
             local_rope,
@@ -175,13 +185,14 @@ impl Hyper {
             attends,
             rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
+            buckets: buckets(&keys)?,
             distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
-            score_cap: keys.factor("attn_logit_softcapping")?,
+            score_cap,
             logit_cap: keys.factor("final_logit_softcapping")?.or(family.logit_cap),
-            embedding_scale: own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0)),
-            residual_scale: keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
-            logit_scale: logit_scale(&keys, minicpm(256.0 / width as f64))?,
+            embedding_scale,
+            residual_scale,
+            logit_scale,
             pooling: pooling(&keys)?,
             makes_vectors: keys.optional("pooling_type")?.is_some(),
         })
@@ -233,7 +244,9 @@ impl Hyper {
         // Those with windows have layers without rotary embedding only beside them.
         let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
         let place = if self.family.first_is_global { layer } else { layer + 1 };
-        let has = self.turns && (all || !place.is_multiple_of(plain));
+        let by_window =
+            !self.family.turned_windows || self.window_of(layer).is_some() || layer < self.leading;
+        let has = self.turns && by_window && (all || !place.is_multiple_of(plain));
         has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
     }
 }
@@ -247,13 +260,13 @@ fn family(file: &File) -> Result<&'static Family> {
     }
 }
 
-/// What norms add to squares.
-fn epsilon(keys: &Keys<'_>) -> Result<f32> {
-    let name = match keys.family.centred {
-        true => "attention.layer_norm_epsilon",
-        false => "attention.layer_norm_rms_epsilon",
-    };
-    Ok(keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32)
+/// What norms add to squares, and whether they take the mean away.
+fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
+    let squares = "attention.layer_norm_rms_epsilon";
+    let is_other = keys.family.squares_by_key && keys.factor(squares)?.is_some();
+    let centred = keys.family.centred && !is_other;
+    let name = if centred { "attention.layer_norm_epsilon" } else { squares };
+    Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
 }
 
 /// The numbers of the activation, where it has some.
@@ -274,6 +287,11 @@ fn sparsity(keys: &Keys<'_>, layers: u64) -> Result<Vec<Option<f64>>> {
         }
         Some(_) => limits(keys, name, layers),
     }
+}
+
+/// What factors are within, of networks that all tokens have and of experts.
+fn both_limits(keys: &Keys<'_>, layers: u64) -> Result<[Vec<Option<f64>>; 2]> {
+    Ok([limits(keys, "swiglu_clamp_shexp", layers)?, limits(keys, "swiglu_clamp_exp", layers)?])
 }
 
 /// A number above 0 for each layer that has one.
@@ -343,7 +361,12 @@ fn scale(
     let by_width = layers == keys.family.scaled_by_width_at;
     let own = if by_width { width / heads.count } else { heads.key };
     let own = latent.map_or(own, Latent::key);
-    let scale = keys.factor("attention.scale")?.unwrap_or(1.0 / (own.max(1) as f64).sqrt());
+    if keys.family.grok {
+        return Ok(keys.factor("attention.output_scale")?.unwrap_or(0.088_388_347_648_318_45));
+    }
+    let size = own.max(1) as f64;
+    let usual = if keys.family.scaled_by_size { 1.0 / size } else { 1.0 / size.sqrt() };
+    let scale = keys.factor("attention.scale")?.unwrap_or(usual);
     // These models have what YaRN makes of states in the scores, and not in the rotary embedding.
     Ok(match (keys.family.yarn_scale, &rope.scaling) {
         (Some(unit), Scaling::Yarn { factor, .. }) => {
@@ -352,6 +375,21 @@ fn scale(
         }
         _ => scale,
     })
+}
+
+/// The factors of embeddings, of what layers add and of logits, and what scores are between.
+fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]> {
+    let family = keys.family;
+    let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
+    let grok = |value: f64| family.grok.then_some(value);
+    let minicpm = |value: f64| family.minicpm.then_some(value);
+    let embedding = own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0));
+    Ok([
+        embedding.or(grok(78.383_671_769_061_69)),
+        keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
+        logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
+        keys.factor("attn_logit_softcapping")?.or(grok(30.0)),
+    ])
 }
 
 /// The factor of logits, which the metadata of most models have as a divisor.
@@ -392,91 +430,4 @@ fn vocabulary(file: &File) -> Result<u64> {
         Some([rows, _]) => Ok(*rows),
         _ => Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
     }
-}
-
-/// The rotary embedding of layers that attend to all keys, and of those that attend to a window.
-fn ropes(keys: &Keys<'_>, attends: &[Attends]) -> Result<[Rope; 2]> {
-    let global = attends.iter().find(|own| !own.windowed).unwrap_or(&attends[0]);
-    let mut rope = rope(keys, global.heads.key)?;
-    let local = local_rope(keys, &rope, attends)?;
-    if keys.family.half_turned {
-        rope.turned = rope.turned / 4 * 2;
-    }
-    Ok([rope, local])
-}
-
-/// The rotary embedding of layers that attend to a window.
-fn local_rope(keys: &Keys<'_>, rope: &Rope, attends: &[Attends]) -> Result<Rope> {
-    let base = keys.float("rope.freq_base_swa")?.or(keys.family.local_base);
-    let turned = keys.optional("rope.dimension_count_swa")?.unwrap_or(rope.turned);
-    let key = attends.iter().find(|own| own.windowed).map_or(turned, |own| own.heads.key);
-    if turned > key || !turned.is_multiple_of(2) {
-        return Err(invalid(format!(
-            "'{}' is {turned}, of {key} elements",
-            keys.key("rope.dimension_count_swa")
-        )));
-    }
-    Ok(match base {
-        Some(base) => Rope { base, turned, scaling: Scaling::None, ..rope.clone() },
-        None if keys.family.local_scaled => Rope { turned, ..rope.clone() },
-        None => Rope { turned, scaling: Scaling::None, magnitude: 1.0, ..rope.clone() },
-    })
-}
-
-/// Refuses rotary embedding whose sections have places that texts do not: of each token the first three are the same, the fourth is 0.
-fn check_sections(keys: &Keys<'_>) -> Result<()> {
-    let name = "rope.dimension_sections";
-    let Some(Value::Array(sections)) = keys.value(name) else { return Ok(()) };
-    match sections.scalars().skip(3).all(|section| section == Value::Int(0)) {
-        true => Ok(()),
-        false => Err(unsupported(format!("'{}' with a fourth section", keys.key(name)))),
-    }
-}
-
-fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
-    check_sections(keys)?;
-    let turned = keys.optional("rope.dimension_count")?.unwrap_or(key_dim);
-    if turned > key_dim || !turned.is_multiple_of(2) {
-        return Err(invalid(format!("'{}' is {turned}", keys.key("rope.dimension_count"))));
-    }
-    let factor = match keys.factor("rope.scaling.factor")? {
-        None => keys.factor("rope.scale_linear")?,
-        factor => factor,
-    };
-    let trained = keys.optional("rope.scaling.original_context_length")?;
-    let trained = trained.or(keys.optional("context_length")?);
-    let kind = match keys.value("rope.scaling.type") {
-        None => "linear",
-        Some(Value::Text(kind)) => kind.as_str(),
-        Some(_) => return Err(invalid(format!("'{}' is no text", keys.key("rope.scaling.type")))),
-    };
-    let scaling = match (kind, factor) {
-        ("none" | "longrope", _) | ("linear" | "yarn", None) => Scaling::None,
-        ("linear", Some(factor)) => Scaling::Linear(factor),
-        ("yarn", Some(factor)) => Scaling::Yarn {
-            size: match keys.family.yarn_scale {
-                Some(_) => 1.0,
-                None => {
-                    let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0);
-                    yarn_size(factor, 1.0) / yarn_size(factor, multiplier)
-                }
-            },
-            factor,
-            trained: trained.ok_or_else(|| keys.missing("rope.scaling.original_context_length"))?,
-            fast: keys.float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-            slow: keys.float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-        },
-        (other, _) => {
-            let key = keys.key("rope.scaling.type");
-            return Err(unsupported(format!(
-                "'{key}' is {other}; there are none, linear, yarn and longrope"
-            )));
-        }
-    };
-    let base = keys.float("rope.freq_base")?.unwrap_or(10_000.0);
-    if base.is_nan() || base <= 1.0 {
-        return Err(invalid(format!("'{}' is {base}", keys.key("rope.freq_base"))));
-    }
-    let magnitude = keys.factor("rope.scaling.attn_factor")?.unwrap_or(1.0);
-    Ok(Rope { turned, base, scaling, magnitude, trained })
 }

@@ -76,7 +76,7 @@ impl Call<'_> {
         b.reshape_to(made, &[self.rows(), (heads * latent.value).into()])
     }
 
-    /// Rows of heads, `[rows * heads, length]`, times the matrix of each head: as if it were an expert that the head has chosen.
+    /// Rows of heads, `[rows * heads, length]`, times the matrix of each head.
     fn by_head(
         &self,
         b: &mut Builder,
@@ -85,12 +85,24 @@ impl Call<'_> {
         part: &str,
         [rows, length]: [u64; 2],
     ) -> Result<TensorId> {
-        let heads = self.hyper.heads_of(layer).count;
+        self.by_place(b, x, layer, part, [self.hyper.heads_of(layer).count, rows, length])
+    }
+
+    /// So many rows of each token, `[rows * count, length]`, times the matrix of their place: as if it were an expert that the row has
+    /// chosen.
+    pub fn by_place(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        [count, rows, length]: [u64; 3],
+    ) -> Result<TensorId> {
         let name = self.name(layer, part, "weight");
-        let matrices = self.tensors.expert_matrices(b, &name, [heads, rows, length])?;
-        let all = self.rows() * heads;
+        let matrices = self.tensors.expert_matrices(b, &name, [count, rows, length])?;
+        let all = self.rows() * count;
         let places = b.line_of_places(DType::I32, all)?;
-        let count = Operand::Constant(Scalar::Int(heads as i64, DType::I32));
+        let count = Operand::Constant(Scalar::Int(count as i64, DType::I32));
         let own = b.map(&[places], DType::I32, |p, x| p.call(Function::Mod, &[x[0], count]))?;
         let own = b.reshape_to(own, &[all, Size::constant(1)])?;
         b.expert_product(x, own, &matrices)

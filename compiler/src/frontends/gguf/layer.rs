@@ -72,6 +72,10 @@ pub(super) struct Call<'a> {
     pub layer_inputs: Option<TensorId>,
     /// Keys and values of layers so far, which others may share.
     pub known: RefCell<Vec<(u64, Caches)>>,
+    /// What distances add to scores, with the layers whose weights tell it.
+    pub relative: RefCell<Vec<(u64, TensorId)>>,
+    /// The values of the first layer, where others go over to them.
+    pub first_values: RefCell<Option<TensorId>>,
 }
 
 impl Call<'_> {
@@ -80,9 +84,21 @@ impl Call<'_> {
         self.sequences * self.len
     }
 
+    /// The name of a layer's tensor without its kind.
+    pub fn bare_name(&self, layer: u64, part: &str) -> String {
+        let family = self.hyper.family;
+        let part = if part == "attn_output" { family.attention_output } else { part };
+        format!("{}blk.{layer}.{part}", family.prefix)
+    }
+
     /// The name of a layer's tensor.
     pub fn name(&self, layer: u64, part: &str, kind: &str) -> String {
-        format!("blk.{layer}.{part}.{kind}")
+        format!("{}.{kind}", self.bare_name(layer, part))
+    }
+
+    /// Whether a layer has weights of this name.
+    pub fn has(&self, layer: u64, part: &str) -> bool {
+        self.tensors.dims(&self.name(layer, part, "weight")).is_some()
     }
 
     /// Elements of the rows of a layer's weights.
@@ -108,7 +124,7 @@ impl Call<'_> {
         bias: Option<TensorId>,
     ) -> Result<TensorId> {
         let end = b.rank(x);
-        let kind = if self.hyper.family.centred { NormKind::Group } else { NormKind::Rms };
+        let kind = if self.hyper.centred { NormKind::Group } else { NormKind::Rms };
         let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon: self.hyper.epsilon };
         b.normalize(x, scale, bias, norm)
     }
@@ -133,8 +149,8 @@ impl Call<'_> {
     }
 
     /// A norm of a layer, which has to be there.
-    fn layer_norm(&self, b: &mut Builder, x: TensorId, layer: u64, part: &str) -> Result<TensorId> {
-        self.model_norm(b, x, &format!("blk.{layer}.{part}"))
+    pub fn layer_norm(&self, b: &mut Builder, x: TensorId, layer: u64, part: &str) -> Result<TensorId> {
+        self.model_norm(b, x, &self.bare_name(layer, part))
     }
 
     /// A norm of a layer that models may have.
@@ -146,7 +162,7 @@ impl Call<'_> {
         part: &str,
     ) -> Result<Option<TensorId>> {
         // Some converters leave the kind out.
-        let names = [self.name(layer, part, "weight"), format!("blk.{layer}.{part}")];
+        let names = [self.name(layer, part, "weight"), self.bare_name(layer, part)];
         match names.iter().any(|name| self.tensors.dims(name).is_some()) {
             true => self.layer_norm(b, x, layer, part).map(Some),
             false => Ok(None),
@@ -172,7 +188,7 @@ impl Call<'_> {
         let mut name = self.name(layer, part, "weight");
         if self.tensors.dims(&name).is_none() {
             // Some converters leave the kind out.
-            let bare = format!("blk.{layer}.{part}");
+            let bare = self.bare_name(layer, part);
             name = if self.tensors.dims(&bare).is_some() { bare } else { name };
         }
         let scale = self.tensors.vector(b, &name, length)?;
@@ -239,9 +255,24 @@ impl Call<'_> {
         kept: Option<TensorId>,
     ) -> Result<(TensorId, Held)> {
         b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
-        if self.hyper.family.lone_parts {
-            return self.lone_part(b, x, layer, held, kept);
+        let mixes = matches!(self.hyper.mixer(layer).recurrent, Some(Recurrent::Rwkv(own)) if own.channels);
+        match self.hyper.family {
+            own if own.lone_parts => self.lone_part(b, x, layer, held, kept),
+            own if own.gaps => self.layer_with_gaps(b, x, layer, held, kept),
+            _ if mixes => self.layer_of_mixes(b, x, layer, held, kept),
+            _ => self.usual_layer(b, x, layer, held, kept),
         }
+    }
+
+    /// The same of a layer with attention, or what is in its place, and a feed-forward network.
+    fn usual_layer(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        held: &Held,
+        kept: Option<TensorId>,
+    ) -> Result<(TensorId, Held)> {
         let normed = match self.hyper.flow {
             Flow::Behind | Flow::BehindSum => x,
             // The norm of embeddings is enough for the first layer of some.
@@ -305,6 +336,7 @@ impl Call<'_> {
             Recurrent::ShortConv { taps } => self.short_conv(b, x, layer, taps, &held.states)?,
             Recurrent::StateSpace(sizes) => self.state_space(b, x, layer, &sizes, &held.states)?,
             Recurrent::Selective(sizes) => self.selective(b, x, layer, &sizes, &held.states)?,
+            Recurrent::Rwkv(sizes) => self.time_mix(b, x, layer, &sizes, &held.states)?,
             Recurrent::DeltaNet(sizes) => self.delta_net(b, x, layer, &sizes, &held.states)?,
         };
         let made = self.scaled(b, made, self.hyper.residual_scale)?;

@@ -9,7 +9,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    experts::{Experts, Gating, Groups},
+    experts::{Experts, Gating, Groups, Sharers},
     family::Activation,
     layer::Call,
 };
@@ -26,45 +26,98 @@ impl Call<'_> {
         experts: &Experts,
     ) -> Result<TensorId> {
         let h = self.hyper;
-        let (chosen, weights) = self.chosen(b, given, layer, experts)?;
+        let (chosen, weights, all) = self.chosen(b, given, layer, experts)?;
         let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), Size::from(h.width));
-        let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
-        let (own, weights) = match h.family.weighed_before {
+        let (own, factors) = match h.family.weighed_before {
             true => {
+                let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
                 let each = b.reshape_to(x, &[rows, Size::constant(1), width])?;
                 let each = b.binary(Function::Mul, each, weights)?;
                 (b.reshape_to(each, &[rows * used, width])?, None)
             }
             false => (x, Some(weights)),
         };
-        let inner = self.columns_of(layer, "ffn_down_exps")?;
+        let mut made = self.networks(b, [own, chosen], factors, layer, ("exps", experts.count))?;
+        if let Some(sharers) = experts.sharers {
+            let beside = self.sharers(b, made, [chosen, all], layer, (experts, sharers))?;
+            made = b.binary(Function::Add, made, beside)?;
+        }
+        match self.shared_expert(b, x, layer)? {
+            Some(shared) => {
+                let both = b.binary(Function::Add, made, shared)?;
+                self.scaled(b, both, h.family.shared_scale)
+            }
+            None => Ok(made),
+        }
+    }
+
+    /// What the networks make that are chosen for each row, `[rows, used]`: their sum, by these weights if there are some. They are
+    /// those whose names end like this.
+    fn networks(
+        &self,
+        b: &mut Builder,
+        [x, chosen]: [TensorId; 2],
+        weights: Option<TensorId>,
+        layer: u64,
+        (kind, count): (&str, u64),
+    ) -> Result<TensorId> {
+        let h = self.hyper;
+        let [rows, used] = b.sizes(chosen)[..] else { return Err(b.invalid("experts of no rows")) };
+        let inner = self.columns_of(layer, &format!("ffn_down_{kind}"))?;
         let limit = h.limits[1][layer as usize];
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
-            self.expert_part(b, [x, chosen], layer, part, [experts.count, rows, length])
+            self.expert_part(b, [x, chosen], layer, &format!("ffn_{part}_{kind}"), [count, rows, length])
         };
-        let has = |part: &str| self.tensors.find(&self.name(layer, part, "weight")).is_some();
-        let made = if has("ffn_gate_up_exps") {
-            let both = product(b, own, "ffn_gate_up_exps", [2 * inner, h.width])?;
+        let has = |part: &str| self.has(layer, &format!("ffn_{part}_{kind}"));
+        let made = if has("gate_up") {
+            let both = product(b, x, "gate_up", [2 * inner, h.width])?;
             let (gate, up) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
             self.gated(b, [gate, up], limit)?
         } else {
-            let up = product(b, own, "ffn_up_exps", [inner, h.width])?;
-            match has("ffn_gate_exps") {
+            let up = product(b, x, "up", [inner, h.width])?;
+            match has("gate") {
                 true => {
-                    let gate = product(b, own, "ffn_gate_exps", [inner, h.width])?;
+                    let gate = product(b, x, "gate", [inner, h.width])?;
                     self.gated(b, [gate, up], limit)?
                 }
                 false => self.activated(b, up, layer)?,
             }
         };
-        let made = product(b, made, "ffn_down_exps", [h.width, inner])?;
-        let made = b.reshape_to(made, &[rows, used, width])?;
-        let made = weights.map_or(Ok(made), |weights| b.binary(Function::Mul, made, weights))?;
-        let made = b.reduce(ReduceKind::Sum, made, &[1], false)?;
-        match self.shared_expert(b, x, layer)? {
-            Some(shared) => b.binary(Function::Add, made, shared),
-            None => Ok(made),
+        let mut made = product(b, made, "down", [h.width, inner])?;
+        made = b.reshape_to(made, &[rows, used, h.width.into()])?;
+        if let Some(weights) = weights {
+            let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
+            made = b.binary(Function::Mul, made, weights)?;
         }
+        b.reduce(ReduceKind::Sum, made, &[1], false)
+    }
+
+    /// What networks make that several experts share, of what the experts made. As in llama.cpp a network is weighed like the expert
+    /// with its number.
+    fn sharers(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        [chosen, all]: [TensorId; 2],
+        layer: u64,
+        (experts, sharers): (&Experts, Sharers),
+    ) -> Result<TensorId> {
+        let each = Operand::Constant(Scalar::Int((experts.count / sharers.count) as i64, DType::I64));
+        let own = b.map(&[chosen], DType::I64, |p, x| p.call(Function::Div, &[x[0], each]))?;
+        let weights = b.gather_elements(all, own, 1)?;
+        let weights = if experts.normed { self.summing_to_one(b, weights)? } else { weights };
+        let made = self.networks(b, [x, own], Some(weights), layer, ("chexps", sharers.count))?;
+        self.scaled(b, made, Some(sharers.scale))
+    }
+
+    /// Rows of weights that are 1 in sum.
+    fn summing_to_one(&self, b: &mut Builder, weights: TensorId) -> Result<TensorId> {
+        let sum = b.reduce(ReduceKind::Sum, weights, &[1], true)?;
+        let least = Operand::Constant(Scalar::Float(f64::from(6.103_515_6e-5_f32)));
+        b.map(&[weights, sum], DType::F32, |p, x| {
+            let sum = p.call(Function::Max, &[x[1], least]);
+            p.call(Function::Div, &[x[0], sum])
+        })
     }
 
     /// A product of rows with weights of the experts that are chosen for them, and a bias if there is one.
@@ -87,14 +140,15 @@ impl Call<'_> {
         b.binary(Function::Add, made, bias)
     }
 
-    /// The experts of each row, `[rows, used]`, and their weights.
+    /// The experts of each row, `[rows, used]`, their weights, and the weights that all have before those of the chosen are made to be 1
+    /// in sum.
     fn chosen(
         &self,
         b: &mut Builder,
         x: TensorId,
         layer: u64,
         experts: &Experts,
-    ) -> Result<(TensorId, TensorId)> {
+    ) -> Result<(TensorId, TensorId, TensorId)> {
         let scores = self.linear(b, x, layer, "ffn_gate_inp", [experts.count, self.hyper.width])?;
         let weights = match experts.gating {
             Gating::Softmax => b.softmax(scores, 1, false)?,
@@ -115,12 +169,7 @@ impl Call<'_> {
             false => b.gather_elements(weights, chosen, 1)?,
         };
         if experts.normed {
-            let sum = b.reduce(ReduceKind::Sum, made, &[1], true)?;
-            let least = Operand::Constant(Scalar::Float(f64::from(6.103_515_6e-5_f32)));
-            made = b.map(&[made, sum], DType::F32, |p, x| {
-                let sum = p.call(Function::Max, &[x[1], least]);
-                p.call(Function::Div, &[x[0], sum])
-            })?;
+            made = self.summing_to_one(b, made)?;
         }
         if let Some(factors) =
             self.tensors.vector(b, &self.name(layer, "ffn_down_exps", "scale"), experts.count)?
@@ -128,7 +177,7 @@ impl Call<'_> {
             let own = b.gather(factors, chosen, 0)?;
             made = b.binary(Function::Mul, made, own)?;
         }
-        Ok((chosen, self.scaled(b, made, experts.scale)?))
+        Ok((chosen, self.scaled(b, made, experts.scale)?, weights))
     }
 
     /// The network that all rows share, if there is one; perhaps with a weight for each row.
@@ -187,7 +236,10 @@ impl Call<'_> {
 
     /// A feed-forward network's one factor.
     pub fn activated(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
-        let activation = self.hyper.family.activation;
+        let activation = match self.hyper.family.activation {
+            Activation::GeluOfGates => Activation::Relu,
+            own => own,
+        };
         if let Some(numbers) = self.hyper.xielu.get(layer as usize) {
             return b.map(&[x], DType::F32, |p, x| numbers.bent(p, x[0]));
         }
@@ -222,7 +274,7 @@ fn in_groups(b: &mut Builder, judged: TensorId, experts: u64, groups: Groups) ->
 /// An activation of one number.
 fn bent(p: &mut halite_ops::expression::Expression, activation: Activation, x: Operand) -> Operand {
     match activation {
-        Activation::Gelu => p.call(Function::GeluTanh, &[x]),
+        Activation::Gelu | Activation::GeluOfGates => p.call(Function::GeluTanh, &[x]),
         Activation::Relu => p.call(Function::Max, &[x, Operand::Constant(Scalar::Float(0.0))]),
         Activation::ReluSquared => {
             let zero = Operand::Constant(Scalar::Float(0.0));

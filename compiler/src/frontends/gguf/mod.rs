@@ -6,12 +6,15 @@
 
 mod alternating;
 mod attention;
+mod decayed;
 mod delta_net;
 mod embed;
 mod experts;
+mod families;
 mod family;
 mod feed;
 mod file;
+mod gaps;
 mod graph;
 mod heads;
 mod hyper;
@@ -23,7 +26,10 @@ mod layer_inputs;
 mod mixture;
 mod model;
 mod recurrent;
+mod relative;
 mod rope;
+mod ropes;
+mod rwkv;
 mod selective;
 mod state_space;
 mod states;

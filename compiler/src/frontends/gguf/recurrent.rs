@@ -36,6 +36,53 @@ pub(super) enum Recurrent {
     StateSpace(StateSpace),
     Selective(Selective),
     DeltaNet(DeltaNet),
+    Rwkv(Rwkv),
+}
+
+/// Sizes of time mixing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rwkv {
+    pub heads: u64,
+    /// Those of keys and values, which the others share evenly.
+    pub kv: u64,
+    /// Elements of a head.
+    pub size: u64,
+    /// Whether tokens correct what the state has for their keys.
+    pub corrects: bool,
+    /// Whether the feed-forward network mixes tokens, too.
+    pub channels: bool,
+}
+
+impl Rwkv {
+    fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Rwkv> {
+        let has = |part: &str| file.has(&format!("blk.{layer}.{part}.weight"));
+        let (width, size) = (keys.count("embedding_length")?, keys.count("wkv.head_size")?);
+        let narrow = file.dims(&format!("blk.{layer}.time_mix_key.weight"));
+        let narrow = narrow.and_then(|dims| dims.first().copied()).unwrap_or(width);
+        let (heads, kv) = (width / size, narrow / size);
+        let is_small = size <= MOST_ELEMENTS && width <= MOST_ELEMENTS;
+        let is_even = width.is_multiple_of(size) && narrow.is_multiple_of(size);
+        if !is_small || !is_even || kv == 0 || !heads.is_multiple_of(kv) {
+            return Err(invalid(format!(
+                "keys of {narrow} of {width} elements in heads of {size} ('{}')",
+                keys.key("wkv.head_size")
+            )));
+        }
+        let (corrects, channels) = (has("time_mix_r_k"), has("channel_mix_key"));
+        Ok(Rwkv { heads, kv, size, corrects, channels })
+    }
+
+    /// What it keeps of heads.
+    pub fn held(&self) -> State {
+        State { name: "state", elements: self.heads * self.size * self.size }
+    }
+
+    /// All that it keeps, in a model of this width.
+    fn states(&self, width: u64) -> Vec<State> {
+        let shift = |name| State { name, elements: width };
+        let channel = self.channels.then(|| shift("channel"));
+        [shift("shift"), self.held()].into_iter().chain(channel).collect()
+    }
 }
 
 /// Sizes of a state-space layer.
@@ -135,6 +182,7 @@ impl Recurrent {
             Recurrent::ShortConv { taps } => vec![columns(*taps, width)],
             Recurrent::StateSpace(own) => vec![columns(own.taps, own.convolved()), own.held()],
             Recurrent::Selective(own) => vec![columns(own.taps, own.inner), own.held()],
+            Recurrent::Rwkv(own) => own.states(width),
             Recurrent::DeltaNet(own) => vec![columns(own.taps, own.convolved()), own.held()],
         }
     }
@@ -144,6 +192,9 @@ impl Recurrent {
         let has = |part: &str| file.has(&format!("blk.{layer}.{part}"));
         if has("shortconv.conv.weight") {
             return Ok(Some(Recurrent::ShortConv { taps: taps(keys, "shortconv.l_cache")? }));
+        }
+        if has("time_mix_key.weight") {
+            return Rwkv::read(keys, file, layer).map(|own| Some(Recurrent::Rwkv(own)));
         }
         if !has("ssm_a") {
             return Ok(None);
@@ -186,9 +237,13 @@ impl Mixer {
     /// The parts of a layer, as its tensors tell.
     fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Mixer> {
         let recurrent = Recurrent::read(keys, file, layer)?;
+        let has = |part: &str| file.has(&format!("blk.{layer}.{part}.weight"));
+        if keys.family.gaps {
+            return Ok(Mixer { attends: has("attn_q"), recurrent, feeds: has("ffn_down") });
+        }
         let lone = keys.family.lone_parts;
         // Without a state there has to be attention, unless a layer is one part alone: what is missing of it is told later.
-        let attends = file.has(&format!("blk.{layer}.attn_output.weight")) || recurrent.is_none() && !lone;
+        let attends = has("attn_output") || recurrent.is_none() && !lone;
         Ok(Mixer { attends, recurrent, feeds: !lone || !attends && recurrent.is_none() })
     }
 

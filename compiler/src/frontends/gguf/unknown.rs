@@ -2,26 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use super::{family::FAMILIES, file::File, file::unsupported};
+use super::{families::FAMILIES, file::File, file::unsupported};
 use crate::CompileError;
 
 /// Tensors by the beginnings of their names within a layer or the model, and what they are for, of ideas that are not known.
 const IDEAS: &[(&str, &str)] = &[
     ("ssm_", "state-space layers of another kind"),
-    ("time_mix_", "time mixing (RWKV)"),
-    ("channel_mix_", "channel mixing (RWKV)"),
     ("indexer.", "attention to keys that an indexer chooses"),
     ("cross_attn_", "attention to an encoder's states"),
     ("enc.", "an encoder in front of a decoder"),
     ("dec.", "a decoder behind an encoder"),
-    ("ffn_gate_chexps", "experts of groups beside experts (GroveMoE)"),
     ("ffn_latent_", "experts that work on a shorter row"),
     ("cls", "a classifier of texts"),
     ("v.", "a tower for pictures"),
     ("a.", "a tower for sound"),
     ("mm.", "a projection of pictures or sound"),
-    ("vis_", "weights for pictures"),
 ];
+
+/// Architectures that are known, and why they are refused.
+const REASONS: &[(&str, &str)] = &[
+    ("dream", DIFFUSION),
+    ("llada", DIFFUSION),
+    ("llada-moe", DIFFUSION),
+    ("rnd1", DIFFUSION),
+    ("t5", "its decoder attends to an encoder's states; 't5encoder' is there"),
+    ("clip", "it sees and hears beside a language model, and writes nothing"),
+    ("wavtokenizer-dec", "it makes sound of tokens"),
+    ("gemma4-assistant", DRAFTS),
+    ("eagle3", DRAFTS),
+    ("dflash", DRAFTS),
+];
+const DIFFUSION: &str =
+    "it writes all of a text's tokens at once, in steps that take noise away (diffusion), and not one by one";
+const DRAFTS: &str = "it guesses tokens for another model, whose states it reads";
 
 /// Beginnings of names of tensors that known architectures have.
 const KNOWN: &[&str] = &[
@@ -56,6 +69,13 @@ const KNOWN: &[&str] = &[
     "ffn_up_shexp",
     "ffn_down_shexp",
     "exp_probs_b",
+    "ffn_norm_exps",
+    "ffn_gate_chexps",
+    "ffn_up_chexps",
+    "ffn_down_chexps",
+    "vis_",
+    "time_mix_",
+    "channel_mix_",
     "nextn.",
     "shortconv.",
     "ssm_in",
@@ -80,6 +100,8 @@ const KNOWN: &[&str] = &[
     "attn_sub_norm",
     "ffn_sub_norm",
     "enc.output_norm",
+    "attn_o.",
+    "attn_rel_b",
 ];
 
 /// Most names of tensors in the message.
@@ -87,7 +109,8 @@ const MOST_NAMES: usize = 6;
 
 /// The name of a tensor within its layer, or in the model.
 fn part(name: &str) -> &str {
-    let in_layer = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    let in_layer =
+        name.strip_prefix("enc.").unwrap_or(name).strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     in_layer.filter(|(layer, _)| layer.parse::<u64>().is_ok()).map_or(name, |(_, part)| part)
 }
 
@@ -108,7 +131,9 @@ pub(super) fn refused(name: &str, file: &File) -> CompileError {
     let names: BTreeSet<String> = foreign.iter().map(named).collect();
     let shown: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
     let shown = format!("{}{}", shown.join(", "), if names.len() > MOST_NAMES { ", …" } else { "" });
+    let reason = REASONS.iter().find(|(own, _)| *own == name).map(|(_, reason)| *reason);
     let missing = match (names.is_empty(), ideas.is_empty()) {
+        _ if reason.is_some() => reason.unwrap_or_default().to_owned(),
         (true, _) => "its tensors are of known kinds, but not how it puts them together".to_owned(),
         (_, true) => format!("no known architecture has its tensors {shown}"),
         _ => {

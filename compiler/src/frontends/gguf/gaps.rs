@@ -1,0 +1,43 @@
+//! Layers that lack attention or a feed-forward network, or have a product in attention's place (Bercovich et al., Puzzle: searches leave
+//! out what a model does not need).
+
+use halite_ops::expression::Function;
+
+use super::{
+    Result,
+    layer::{Call, Held},
+};
+use crate::{build::Builder, graph::TensorId};
+
+impl Call<'_> {
+    /// The state behind a layer of those parts that it has.
+    pub fn layer_with_gaps(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        held: &Held,
+        kept: Option<TensorId>,
+    ) -> Result<(TensorId, Held)> {
+        let (mixer, width) = (self.hyper.mixer(layer), self.hyper.width);
+        let (mut state, mut own) = (x, Held::default());
+        if mixer.attends {
+            let normed = self.layer_norm(b, x, layer, "attn_norm")?;
+            let (made, caches) = self.attention(b, normed, layer, held.caches)?;
+            own.caches = caches;
+            state = b.binary(Function::Add, state, made)?;
+        } else if self.rows_of(layer, "attn_output").is_some() {
+            let normed = self.layer_norm(b, x, layer, "attn_norm")?;
+            let made = self.linear(b, normed, layer, "attn_output", [width, width])?;
+            state = b.binary(Function::Add, state, made)?;
+        }
+        let state = kept.map_or(Ok(state), |rows| b.gather(state, rows, 0))?;
+        if !mixer.feeds {
+            return Ok((state, own));
+        }
+        b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
+        let normed = self.layer_norm(b, state, layer, self.hyper.family.feed_norm)?;
+        let fed = self.feed_forward(b, [normed, state, state], layer)?;
+        Ok((b.binary(Function::Add, state, fed)?, own))
+    }
+}

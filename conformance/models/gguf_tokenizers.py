@@ -1,0 +1,95 @@
+"""Writes small GGUF files with tokenizers that gguf_tiny.py's have not, and what llama.cpp makes of texts.
+
+    python gguf_tokenizers.py compiler/tests/data/gguf LIBRARIES
+
+LIBRARIES as for gguf_tiny.py. Needs `gguf` 0.19, `numpy` and `sentencepiece`, which makes the normalization of the unigram model.
+"""
+
+import io
+import json
+import os
+import sys
+import tempfile
+
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+import gguf_families
+import gguf_tiny
+
+TEXTS = [
+    "", " ", "the then  in the", "Hello, the world's 12345 è€\n\n  end", "a<|end|>the", "<s>the</s>", "in<extra_id_0> the <extra_id_1>", "\tin\r\n the ",
+    "ＡＢＣ ﬁn ½", "Ａｂ\u3000ｃ  ①", "e\u0301 é n\u0303", "नमस्ते दुनिया", "中文字 123", "مرحبا بالعالم", "Привет, мир", "สวัสดี", "😀👩‍👩‍👧 the", "\u00a0the\u200bin", "x\u0000y",
+    "   three   spaces   ", "ABC abc ＡＢＣ", "\u2581the\u2581in", "the\n", "é" * 5,
+]  # fmt: skip
+# Some texts that others stand for.
+RULES = {"Ａ": "A", "Ｂ": "B", "Ｃ": "C", "ａ": "a", "ｂ": "b", "ｃ": "c", "\u3000": " ", "\u00a0": " ", "ﬁ": "fi", "½": "1⁄2", "①": "1", "e\u0301": "é", "\t": " ", "\n": " ", "\r": " ", "\u200b": "", "\u0000": ""}  # fmt: skip
+
+
+def charsmap():
+    """SentencePiece's form of these rules."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules = os.path.join(folder, "rules.tsv")
+        points = lambda text: " ".join(f"{ord(c):x}" for c in text)
+        with open(rules, "w") as file:
+            file.writelines(f"{points(text)}\t{points(own)}\n" for text, own in RULES.items() if text != "\0")
+        out = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["the then in the world"] * 9), model_writer=out, vocab_size=20, hard_vocab_limit=False, minloglevel=2, normalization_rule_tsv=rules
+        )
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(out.getvalue())
+    return proto.normalizer_spec.precompiled_charsmap
+
+
+def unigram(w):
+    """A unigram model as those of T5 are: no bytes, tokens that stay whole, the end behind texts."""
+    pieces = "▁ ▁the ▁then the th he in ▁in en er n t h e i r o w l d s ' , . a b c A B C fi f 1 2 3 12 123 é è ⁄ ▁H ello ▁world 中 文 字 中文 П р и в е т м ﻣ न म ् स ▁▁".split(" ")
+    texts = ["<pad>", "</s>", "<unk>", *pieces, "<extra_id_0>", "<extra_id_1>"]
+    w.add_tokenizer_model("t5")
+    w.add_tokenizer_pre("default")
+    w.add_token_list(texts)
+    w.add_token_scores([0.0, 0.0, 0.0, *[-2.0 - 0.37 * ((i * 7) % 23) for i in range(len(pieces))], 0.0, 0.0])
+    w.add_token_types([3, 3, 2, *[1] * len(pieces), 4, 3])
+    w.add_precompiled_charsmap(charsmap())
+    w.add_add_space_prefix(True)
+    w.add_remove_extra_whitespaces(True)
+    for name, token in (("eos", 1), ("unknown", 2), ("padding", 0)):
+        w.add_uint32(f"tokenizer.ggml.{name}_token_id", token)
+    w.add_add_bos_token(False)
+    w.add_add_eos_token(True)
+    return len(texts)
+
+
+def escaped(token):
+    """Bytes as Python writes them, without the signs around them."""
+    return repr(token)[2:-1]
+
+
+def world(w):
+    """The longest tokens, as RWKV's: all bytes but two, and words of several scripts."""
+    words = [" the", " then", "the", "th", "in", " in", "  ", "\n\n", "\r\n", "12", "123", "中", "中文", "文", "नम", "स्ते", "При", "вет", "😀", "é", "é é", "'s", "\\n"]
+    tokens = [bytes([byte]) for byte in range(256) if byte not in (0xC0, 0xFF)] + [word.encode() for word in words]
+    texts = ["<s>"] + [escaped(token) for token in tokens]
+    w.add_tokenizer_model("rwkv")
+    w.add_token_list(texts)
+    w.add_token_types([3] + [1] * len(tokens))
+    w.add_bos_token_id(0)
+    w.add_eos_token_id(0)
+    w.add_chat_template("rwkv-world")
+    return len(texts)
+
+
+def main(out, libraries):
+    for name, vocabulary in (("unigram", unigram), ("world", world)):
+        path = os.path.join(out, f"tokenizer-{name}.gguf")
+        gguf_families.write(path, "hunyuan-dense", vocabulary, False)
+        llama = gguf_tiny.Llama(libraries, path)
+        cases = [{"text": text, "with_control": control, "tokens": llama.tokens(text, control)} for text in TEXTS for control in (False, True)]
+        with open(os.path.join(out, f"tokenizer-{name}.json"), "w") as file:
+            json.dump({"texts": cases}, file)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -74,24 +74,33 @@ fn logits_are_those_of_llama_cpp() {
     }
 }
 
+/// Logits behind a prompt, and behind tokens that come one by one.
+fn has_the_logits_of_llama_cpp(name: &str) {
+    let model = open(bytes(&format!("{name}.gguf"))).unwrap();
+    let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
+    let numbers = |key: &str| json[key].as_array().unwrap().clone();
+    let tokens = |key| -> Vec<i64> { numbers(key).iter().map(|token| token.as_i64().unwrap()).collect() };
+    let logits = |key| -> Vec<f64> { numbers(key).iter().map(|logit| logit.as_f64().unwrap()).collect() };
+    let (prompt, further) = (tokens("prompt"), tokens("further"));
+    let (found, mut caches) = call(&model, &prompt, 0, &[]);
+    near(name, &found, &logits("logits"));
+    // What was cached counts.
+    let mut last = found;
+    for (place, token) in (prompt.len() as i64..).zip(&further) {
+        (last, caches) = call(&model, &[*token], place, &caches);
+    }
+    near(name, &last, &logits("last"));
+}
+
 #[test]
 fn families_have_the_logits_of_llama_cpp() {
-    for name in FAMILIES {
-        let model = open(bytes(&format!("{name}.gguf"))).unwrap();
-        let json: Json = serde_json::from_slice(&bytes(&format!("{name}.json"))).unwrap();
-        let numbers = |key: &str| json[key].as_array().unwrap().clone();
-        let tokens = |key| -> Vec<i64> { numbers(key).iter().map(|token| token.as_i64().unwrap()).collect() };
-        let logits = |key| -> Vec<f64> { numbers(key).iter().map(|logit| logit.as_f64().unwrap()).collect() };
-        let (prompt, further) = (tokens("prompt"), tokens("further"));
-        let (found, mut caches) = call(&model, &prompt, 0, &[]);
-        near(name, &found, &logits("logits"));
-        // Then one by one: what was cached counts.
-        let mut last = found;
-        for (place, token) in (prompt.len() as i64..).zip(&further) {
-            (last, caches) = call(&model, &[*token], place, &caches);
-        }
-        near(name, &last, &logits("last"));
-    }
+    FAMILIES.into_iter().for_each(has_the_logits_of_llama_cpp);
+}
+
+/// The models: `conformance/models/gguf_blocks.py`.
+#[test]
+fn weights_in_all_blocks_have_the_logits_of_llama_cpp() {
+    ["blocks", "blocks-moe"].into_iter().for_each(has_the_logits_of_llama_cpp);
 }
 
 #[test]

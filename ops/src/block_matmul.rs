@@ -22,8 +22,8 @@ pub struct BlockMatMul {
     pub k: u64,
     /// How weights lie in their bytes.
     pub format: BlockFormat,
-    /// What is added to the mean of a row's squares: rows are divided by its root, and multiplied by the third input, `[k]`.
-    /// `None` where they are taken as they are.
+    /// What is added to the mean of a row's squares: rows are divided by its root, and multiplied by an input `[k]`.
+    /// `None` where they are taken as they are. A format's codebook, `u16`, is before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norm: Option<Exact<f32>>,
     /// The function of a gate: the result is that of the product with the first n rows, times the product with the others.
@@ -52,6 +52,11 @@ impl BlockMatMul {
         BlockMatMul { m: m.into(), n, k, format, norm: None, gate: None, bias, residual, activation }
     }
 
+    /// Which input is the first behind the weights, and their codebook where they have one.
+    pub fn behind_weights(&self) -> usize {
+        2 + usize::from(self.format.codebook().is_some())
+    }
+
     /// Rows of weights.
     pub fn weight_rows(&self) -> u64 {
         self.n.saturating_mul(1 + u64::from(self.gate.is_some()))
@@ -77,6 +82,7 @@ impl Op for BlockMatMul {
             TensorDesc::new("lhs", DType::F32, [self.m, self.k.into()]),
             TensorDesc::new("weights", dtype, [self.weight_rows(), row]),
         ];
+        inputs.extend(self.format.codebook_operand());
         if self.norm.is_some() {
             inputs.push(TensorDesc::new("scale", DType::F32, [self.k]));
         }
@@ -113,7 +119,9 @@ impl Op for BlockMatMul {
             for line in lhs.chunks_exact_mut(k.max(1)) {
                 let squares = line.iter().map(|x| x * x).sum::<f64>() / k as f64;
                 let factor = (squares + f64::from(epsilon.0)).sqrt().recip();
-                line.iter_mut().enumerate().for_each(|(l, x)| *x *= factor * inputs[2].float(l));
+                line.iter_mut()
+                    .enumerate()
+                    .for_each(|(l, x)| *x *= factor * inputs[self.behind_weights()].float(l));
             }
         }
         let product = |j: usize| -> Vec<f64> {
@@ -121,7 +129,7 @@ impl Op for BlockMatMul {
             let each = |i: usize| lhs[i * k..][..k].iter().zip(&weights).map(|(x, w)| x * w).sum();
             (0..m).map(each).collect()
         };
-        let bias = self.bias.then(|| &inputs[2 + usize::from(self.norm.is_some())]);
+        let bias = self.bias.then(|| &inputs[self.behind_weights() + usize::from(self.norm.is_some())]);
         let residual = inputs.last().filter(|_| self.residual);
         let mut out = vec![0.0; m * n];
         for j in 0..n {
@@ -146,7 +154,7 @@ impl Op for BlockMatMul {
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         let k = self.k as f64;
         let (largest, roundings) = match self.norm {
-            Some(_) => (magnitudes[2] * k.sqrt(), 6.0 + k.sqrt()),
+            Some(_) => (magnitudes[self.behind_weights()] * k.sqrt(), 6.0 + k.sqrt()),
             None => (magnitudes[0], 3.0),
         };
         let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
@@ -191,7 +199,7 @@ impl Samples for BlockMatMul {
         ];
         let each = |format: BlockFormat| {
             // Blocks of 32 in rows of several, which no subgroup divides.
-            let blocks = if format.elements() == 32 { 5 } else { 1 };
+            let blocks = if format.elements() < 256 { 5 } else { 1 };
             let of = move |(m, n, k): (u64, u64, u64)| {
                 BlockMatMul::new(m, n, k * blocks * format.elements(), format)
             };
@@ -218,6 +226,9 @@ impl Samples for BlockMatMul {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        if index == 2 && self.format.codebook().is_some() {
+            return self.format.codebook_values();
+        }
         let blocks = self.weight_rows() * (self.k / self.format.elements());
         (index == 1 && self.format.float().is_none())
             .then(|| Values::Int(sample_blocks(self.format, blocks, random)))
@@ -259,7 +270,12 @@ mod tests {
             let lhs = Values::Float(vec![0.75; op.k as usize]);
             let right = op.reference(&[lhs.clone(), Values::Int(weights.clone())]);
             // The upper half of a byte in the middle of the codes of the first block.
-            let place = if op.format == BlockFormat::Q2K { 40 } else { op.format.bytes() as usize / 2 };
+            let place = match op.format {
+                BlockFormat::Q2K => 40,
+                // Entries of other places may have the same sum: the sign of what is added to each.
+                BlockFormat::Iq1S => 35,
+                other => other.bytes() as usize / 2,
+            };
             weights[place] ^= 0x80;
             let Values::Float(wrong) = &op.reference(&[lhs, Values::Int(weights)])[0] else {
                 panic!("floats")

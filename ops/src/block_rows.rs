@@ -13,7 +13,7 @@ use crate::{
 use crate::{Samples, blocks::sample_blocks, moves::sample_indices};
 
 /// `out[j, l] = table[indices[j], l]`, as `f32`, of a table whose rows stay in the bytes of their file; see [`crate::blocks`].
-/// Indices below 0 count from the end; a row for an index out of range is zeros.
+/// Indices below 0 count from the end; a row for an index out of range is zeros. A format's codebook is the last input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlockRows {
@@ -38,10 +38,12 @@ impl Op for BlockRows {
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let (dtype, row) = self.format.row(self.width).unwrap_or((DType::U8, 0));
-        vec![
+        let mut inputs = vec![
             TensorDesc::new("table", dtype, [self.rows, row]),
             TensorDesc::new("indices", self.index, [self.indices]),
-        ]
+        ];
+        inputs.extend(self.format.codebook_operand());
+        inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -102,6 +104,7 @@ impl Samples for BlockRows {
                 self.rows * (self.width / self.format.elements()),
                 random,
             )),
+            2 => return self.format.codebook_values(),
             _ => sample_indices(self.indices.exact(), self.rows, random),
         })
     }

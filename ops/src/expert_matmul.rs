@@ -53,7 +53,8 @@ impl RowLayout {
 
 /// Products of rows of activations and weights of `used` experts for each token:
 /// `out[t * used + u, j] = sum over l of lhs[row, l] * weights[e, j, l]` with `e = experts[t * used + u] - first`. The row is the
-/// token's, or one for each of its experts. Rows of experts that are not among those from `first` on are zeros. All else is `f32`.
+/// token's, or one for each of its experts. Rows of experts that are not among those from `first` on are zeros. All else is `f32`. A
+/// format's codebook is the last input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertMatMul {
@@ -106,11 +107,15 @@ impl Op for ExpertMatMul {
     fn inputs(&self) -> Vec<TensorDesc> {
         let row = self.format.row_bytes(self.k).unwrap_or(0);
         let left = if self.shared { self.tokens } else { self.rows() };
-        vec![
+        let mut inputs = vec![
             TensorDesc::new("lhs", DType::F32, [left, self.k.into()]),
             TensorDesc::new("weights", DType::U8, [self.experts * self.n, row]),
             TensorDesc::new("experts", DType::I32, [self.rows()]),
-        ]
+        ];
+        if let RowLayout::Blocks(format) = self.format {
+            inputs.extend(format.codebook_operand());
+        }
+        inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
@@ -220,6 +225,7 @@ impl Samples for ExpertMatMul {
                 let of = |_| (random() >> 33) as i64 % all as i64;
                 Some(Values::Int((0..self.rows().exact()).map(of).collect()))
             }
+            (3, RowLayout::Blocks(format), _) => format.codebook_values(),
             _ => None,
         }
     }

@@ -18,6 +18,8 @@ pub struct ExpertMatrices {
     layout: RowLayout,
     /// Parts with the first expert of each, and how many there are.
     parts: Vec<(TensorId, u64, u64)>,
+    /// The codebook of the layout, if it has one.
+    codebook: Option<TensorId>,
     /// Rows of an expert's matrix.
     pub rows: u64,
     /// Elements of a row.
@@ -54,7 +56,11 @@ impl Builder {
             let part = self.constant(name, DType::U8.into(), &[count * rows, row], bytes.slice(range))?;
             parts.push((part, first, count));
         }
-        Ok(ExpertMatrices { layout, parts, rows, length })
+        let codebook = match layout {
+            RowLayout::Blocks(format) => self.codebook(format)?,
+            RowLayout::Floats(_) => None,
+        };
+        Ok(ExpertMatrices { layout, parts, codebook, rows, length })
     }
 
     /// Products of rows of activations and the weights of `chosen`, integers `[tokens, used]`: `f32[tokens * used, rows]`. `x` is
@@ -90,8 +96,8 @@ impl Builder {
         for (part, first, experts) in matrices.parts.clone() {
             let own = ExpertMatMul { tokens, used, shared, n, k, experts, first, format };
             let dims = [rows, Size::from(n)];
-            let made =
-                self.kernel1(Operation::ExpertMatMul(own), &[x, part, chosen], DType::F32.into(), &dims)?;
+            let inputs: Vec<TensorId> = [x, part, chosen].into_iter().chain(matrices.codebook).collect();
+            let made = self.kernel1(Operation::ExpertMatMul(own), &inputs, DType::F32.into(), &dims)?;
             sum = Some(match sum {
                 None => made,
                 // Rows are zeros where their expert is in another part.

@@ -52,6 +52,8 @@ pub struct RowMatrix {
     format: RowFormat,
     /// Parts with the rows of each.
     parts: Vec<(TensorId, u64)>,
+    /// The codebook of the format, if it has one.
+    codebook: Option<TensorId>,
     /// Rows of all parts.
     pub rows: u64,
     /// Elements of a row.
@@ -105,7 +107,18 @@ impl Builder {
             };
             parts.push((self.constant(name, element.into(), &[count, width], bytes.slice(range))?, count));
         }
-        Ok(RowMatrix { format, parts, rows, length })
+        let codebook = match format {
+            RowFormat::Blocks(format) => self.codebook(format)?,
+            RowFormat::Floats(_) => None,
+        };
+        Ok(RowMatrix { format, parts, codebook, rows, length })
+    }
+
+    /// The codebook of a format as a constant, if it has one. All have the same bytes, and lie in one place on devices.
+    pub(super) fn codebook(&mut self, format: BlockFormat) -> Result<Option<TensorId>> {
+        let Some(book) = format.codebook() else { return Ok(None) };
+        let entries = book.len() as u64 / DType::U16.size();
+        self.constant("codebook", DType::U16.into(), &[entries], Bytes::from_static(book)).map(Some)
     }
 
     /// `x`, `f32[m, length]`, times the matrix, each row of which is a column: `f32[m, rows]`. Beside 16-bit floats many rows of
@@ -136,7 +149,8 @@ impl Builder {
                 }),
             };
             let dims = [m, Size::from(*rows)];
-            made.push(self.kernel1(operation, &[lhs, *part], DType::F32.into(), &dims)?);
+            let inputs: Vec<TensorId> = [lhs, *part].into_iter().chain(matrix.codebook).collect();
+            made.push(self.kernel1(operation, &inputs, DType::F32.into(), &dims)?);
         }
         match made[..] {
             [only] => Ok(only),
@@ -163,7 +177,8 @@ impl Builder {
                     let (rows, width) = (*rows, matrix.length);
                     let op = BlockRows { rows, width, indices: count, format, index: DType::I32 };
                     let dims = [count, Size::from(width)];
-                    self.kernel1(Operation::BlockRows(op), &[*part, own], DType::F32.into(), &dims)?
+                    let inputs: Vec<TensorId> = [*part, own].into_iter().chain(matrix.codebook).collect();
+                    self.kernel1(Operation::BlockRows(op), &inputs, DType::F32.into(), &dims)?
                 }
                 None => {
                     let made = self.gather(*part, own, 0)?;
@@ -216,5 +231,14 @@ mod tests {
         };
         assert_eq!(parts(None), [65_536, 464]);
         assert_eq!(parts(Some(1 << 28)), [66_000]);
+    }
+
+    #[test]
+    fn rows_of_codebooks_are_whole_blocks() {
+        let mut b = Builder::new();
+        let format = RowFormat::Blocks(BlockFormat::Iq2Xxs);
+        let refused = b.row_matrix("blk.0.ffn_up.weight", format, [3, 128], &Bytes::from(vec![0; 99]));
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("blk.0.ffn_up.weight") && text.contains("multiples of 256, not 128"), "{text}");
     }
 }

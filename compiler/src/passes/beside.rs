@@ -167,7 +167,7 @@ impl Product {
     fn bias(&self) -> Option<usize> {
         match self {
             Product::Matrices(own) => own.bias.then_some(2),
-            Product::Blocks(own) => own.bias.then_some(2),
+            Product::Blocks(own) => own.bias.then_some(own.behind_weights()),
             Product::Packed(own) => own.added_inputs()[0],
         }
     }
@@ -186,6 +186,14 @@ impl Product {
             Product::Matrices(own) => own.out,
             Product::Blocks(_) => DType::F32,
             Product::Packed(own) => own.out,
+        }
+    }
+
+    /// Which inputs of weights are the same for all products that can be one: a codebook.
+    fn common(&self) -> std::ops::Range<usize> {
+        match self {
+            Product::Blocks(own) => 2..own.behind_weights(),
+            Product::Matrices(_) | Product::Packed(_) => 0..0,
         }
     }
 
@@ -300,6 +308,7 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
             make.node(Operation::Concat(concat), weights, dtype, &dims)
         }));
     }
+    inputs.extend(first.common().map(|place| nodes[0].inputs[place]));
     inputs.extend(first.left()[1..].iter().map(|place| nodes[0].inputs[*place]));
     let (bias, out) = (nodes.iter().any(|node| product(node).bias().is_some()), first.out());
     if bias {

@@ -61,7 +61,7 @@ fn with_norm(reader: &Node, before: &Node, norm: &Norm) -> Option<Node> {
     crate::backend::check(&Operation::BlockMatMul(product.clone())).ok().filter(|()| fits)?;
     let mut inputs = reader.inputs.clone();
     inputs[0] = before.inputs[0];
-    inputs.insert(2, before.inputs[1]);
+    inputs.insert(product.behind_weights(), before.inputs[1]);
     Some(Node { op: NodeOp::Operation(Operation::BlockMatMul(product)), inputs, ..reader.clone() })
 }
 

@@ -67,3 +67,27 @@ pub(super) fn iq4(bytes: &[u8], out: &mut Vec<f32>) {
         halves(&bytes[8 + 16 * c..], out, |code, _| own * f32::from(NONLINEAR[usize::from(code)]));
     }
 }
+
+/// TQ2_0: 64 bytes of codes, scale.
+pub(super) fn ternary_pairs(bytes: &[u8], out: &mut Vec<f32>) {
+    let scale = half(bytes, 64);
+    each(out, |c, l| {
+        let code = (bytes[32 * (c / 4) + l] >> (2 * (c % 4))) & 3;
+        scale * (f32::from(code) - 1.0)
+    });
+}
+
+/// TQ1_0: 48 bytes of five digits each and four of four, scale. A byte is a fraction of 256, whose first digits of three are codes:
+/// those of 32 bytes are elements 32 apart, those of 16 bytes 16 apart, those of the last four 4 apart.
+pub(super) fn ternary_powers(bytes: &[u8], out: &mut Vec<f32>) {
+    let scale = half(bytes, 52);
+    each(out, |c, l| {
+        let (byte, digit) = match 32 * c + l {
+            at @ 0..160 => (at % 32, at / 32),
+            at @ 160..240 => (32 + at % 16, (at - 160) / 16),
+            at => (48 + at % 4, (at - 240) / 4),
+        };
+        let rest = bytes[byte].wrapping_mul([1, 3, 9, 27, 81][digit]);
+        scale * (f32::from((u16::from(rest) * 3) >> 8) - 1.0)
+    });
+}

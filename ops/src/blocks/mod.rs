@@ -1,17 +1,25 @@
 //! Formats of weights in blocks: neighbouring elements of a row with scales of their own, as GGUF files hold them.
 //!
-//! A block is a few bytes that stand for 32 or 256 elements: scales and offsets, and a code of 2 to 8 bits for each element.
+//! A block is a few bytes that stand for 32 to 256 elements: scales and offsets, and a code of 1 to 8 bits for each element, or the place
+//! of the codes of several in a codebook.
 //! What the bytes mean is that of ggml's documented blocks; [`BlockFormat::decode`] is it in full.
 
+mod codebooks;
+mod coded;
 mod decode;
 mod large;
 mod parts;
+#[cfg(any(test, feature = "testing"))]
+mod samples;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DType, Values};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use samples::sample_blocks;
+
+use crate::{DType, TensorDesc, Values};
 
 /// Elements that share codes and scales within a block, and that kernels take at a time.
 pub const CHUNK: u64 = 32;
@@ -51,6 +59,28 @@ pub enum BlockFormat {
     Iq4Xs,
     /// 32 floats of 4 bits (E2M1) with a power of two.
     Mxfp4,
+    /// 256 levels of three by places of 8 bits for each eight, with signs of which every eighth follows; scales of 4 bits for each 32.
+    Iq2Xxs,
+    /// 256 levels of three by places of 9 bits for each eight, with signs as before; scales of 4 bits for each 16.
+    Iq2Xs,
+    /// 256 levels of three by places of 10 bits for each eight, with signs; scales of 4 bits for each 16.
+    Iq2S,
+    /// 256 levels of eight by places of 8 bits for each four, with signs of which every eighth follows; scales of 4 bits for each 32.
+    Iq3Xxs,
+    /// 256 levels of eight by places of 9 bits for each four, with signs; scales of 4 bits for each 32.
+    Iq3S,
+    /// 256 numbers of -1 to 1 by places of 11 bits for each eight; scales of 3 bits and an eighth, added or taken away, for each 32.
+    Iq1S,
+    /// 256 numbers of -1 to 1 by places of 11 bits and an eighth, added or taken away, for each eight; scales of 3 bits for each 16.
+    Iq1M,
+    /// 256 numbers of -1 to 1, up to five of them in a byte, with a scale.
+    Tq1_0,
+    /// 256 codes of 2 bits less 1, with a scale.
+    Tq2_0,
+    /// 64 floats of 4 bits (E2M1) with a float of 8 bits (E4M3) for each 16.
+    Nvfp4,
+    /// 128 signs of a scale.
+    Q1_0,
     /// 32 plain floats of 16 bits.
     F16,
     /// 32 plain floats of 16 bits, the upper halves of `f32`.
@@ -59,7 +89,7 @@ pub enum BlockFormat {
 
 impl BlockFormat {
     /// All of them.
-    pub const ALL: [BlockFormat; 15] = [
+    pub const ALL: [BlockFormat; 26] = [
         BlockFormat::Q4_0,
         BlockFormat::Q4_1,
         BlockFormat::Q5_0,
@@ -73,6 +103,17 @@ impl BlockFormat {
         BlockFormat::Iq4Nl,
         BlockFormat::Iq4Xs,
         BlockFormat::Mxfp4,
+        BlockFormat::Iq2Xxs,
+        BlockFormat::Iq2Xs,
+        BlockFormat::Iq2S,
+        BlockFormat::Iq3Xxs,
+        BlockFormat::Iq3S,
+        BlockFormat::Iq1S,
+        BlockFormat::Iq1M,
+        BlockFormat::Tq1_0,
+        BlockFormat::Tq2_0,
+        BlockFormat::Nvfp4,
+        BlockFormat::Q1_0,
         BlockFormat::F16,
         BlockFormat::Bf16,
     ];
@@ -98,6 +139,17 @@ impl BlockFormat {
             BlockFormat::Iq4Nl => "IQ4_NL",
             BlockFormat::Iq4Xs => "IQ4_XS",
             BlockFormat::Mxfp4 => "MXFP4",
+            BlockFormat::Iq2Xxs => "IQ2_XXS",
+            BlockFormat::Iq2Xs => "IQ2_XS",
+            BlockFormat::Iq2S => "IQ2_S",
+            BlockFormat::Iq3Xxs => "IQ3_XXS",
+            BlockFormat::Iq3S => "IQ3_S",
+            BlockFormat::Iq1S => "IQ1_S",
+            BlockFormat::Iq1M => "IQ1_M",
+            BlockFormat::Tq1_0 => "TQ1_0",
+            BlockFormat::Tq2_0 => "TQ2_0",
+            BlockFormat::Nvfp4 => "NVFP4",
+            BlockFormat::Q1_0 => "Q1_0",
             BlockFormat::F16 => "F16",
             BlockFormat::Bf16 => "BF16",
         }
@@ -136,34 +188,75 @@ impl BlockFormat {
         self.decode(&bytes).into_iter().map(f64::from).collect()
     }
 
-    /// Elements of a block: 32 or 256.
+    /// Elements of a block: whole chunks.
     pub fn elements(self) -> u64 {
         match self {
-            BlockFormat::Q2K
-            | BlockFormat::Q3K
-            | BlockFormat::Q4K
-            | BlockFormat::Q5K
-            | BlockFormat::Q6K
-            | BlockFormat::Iq4Xs => 256,
-            _ => CHUNK,
+            BlockFormat::Q4_0
+            | BlockFormat::Q4_1
+            | BlockFormat::Q5_0
+            | BlockFormat::Q5_1
+            | BlockFormat::Q8_0
+            | BlockFormat::Iq4Nl
+            | BlockFormat::Mxfp4
+            | BlockFormat::F16
+            | BlockFormat::Bf16 => CHUNK,
+            BlockFormat::Nvfp4 => 64,
+            BlockFormat::Q1_0 => 128,
+            _ => 256,
         }
+    }
+
+    /// The codebook whose places are a block's codes, if it has such: entries of 16 bits, which have the codes of eight elements, two
+    /// bits each, or of four elements, four bits each.
+    pub fn codebook(self) -> Option<&'static [u8]> {
+        Some(match self {
+            BlockFormat::Iq2Xxs => &codebooks::IQ2_XXS,
+            BlockFormat::Iq2Xs => &codebooks::IQ2_XS,
+            BlockFormat::Iq2S => &codebooks::IQ2_S,
+            BlockFormat::Iq3Xxs => &codebooks::IQ3_XXS,
+            BlockFormat::Iq3S => &codebooks::IQ3_S,
+            BlockFormat::Iq1S | BlockFormat::Iq1M => &codebooks::IQ1_S,
+            _ => return None,
+        })
+    }
+
+    /// The codebook as an operand of operations, which is behind the weights.
+    pub(crate) fn codebook_operand(self) -> Option<TensorDesc> {
+        self.codebook().map(|book| TensorDesc::new("codebook", DType::U16, [book.len() as u64 / 2]))
+    }
+
+    /// The elements of the codebook's operand.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn codebook_values(self) -> Option<Values> {
+        let entries = |book: &[u8]| {
+            book.chunks_exact(2).map(|own| u16::from_le_bytes([own[0], own[1]]).into()).collect()
+        };
+        self.codebook().map(|book| Values::Int(entries(book)))
     }
 
     /// Bytes of a block.
     pub fn bytes(self) -> u64 {
         match self {
-            BlockFormat::Q4_0 | BlockFormat::Iq4Nl => 18,
+            BlockFormat::Q4_0 | BlockFormat::Iq4Nl | BlockFormat::Q1_0 => 18,
             BlockFormat::Q4_1 => 20,
             BlockFormat::Q5_0 => 22,
             BlockFormat::Q5_1 => 24,
             BlockFormat::Q8_0 => 34,
             BlockFormat::Q2K => 84,
-            BlockFormat::Q3K => 110,
+            BlockFormat::Q3K | BlockFormat::Iq3S => 110,
             BlockFormat::Q4K => 144,
             BlockFormat::Q5K => 176,
             BlockFormat::Q6K => 210,
             BlockFormat::Iq4Xs => 136,
             BlockFormat::Mxfp4 => 17,
+            BlockFormat::Iq2Xxs | BlockFormat::Tq2_0 => 66,
+            BlockFormat::Iq2Xs => 74,
+            BlockFormat::Iq2S => 82,
+            BlockFormat::Iq3Xxs => 98,
+            BlockFormat::Iq1S => 50,
+            BlockFormat::Iq1M => 56,
+            BlockFormat::Tq1_0 => 54,
+            BlockFormat::Nvfp4 => 36,
             BlockFormat::F16 | BlockFormat::Bf16 => 64,
         }
     }
@@ -205,47 +298,19 @@ impl fmt::Display for BlockFormat {
             BlockFormat::Iq4Nl => "iq4nl",
             BlockFormat::Iq4Xs => "iq4xs",
             BlockFormat::Mxfp4 => "mxfp4",
+            BlockFormat::Iq2Xxs => "iq2xxs",
+            BlockFormat::Iq2Xs => "iq2xs",
+            BlockFormat::Iq2S => "iq2s",
+            BlockFormat::Iq3Xxs => "iq3xxs",
+            BlockFormat::Iq3S => "iq3s",
+            BlockFormat::Iq1S => "iq1s",
+            BlockFormat::Iq1M => "iq1m",
+            BlockFormat::Tq1_0 => "tq1_0",
+            BlockFormat::Tq2_0 => "tq2_0",
+            BlockFormat::Nvfp4 => "nvfp4",
+            BlockFormat::Q1_0 => "q1_0",
             BlockFormat::F16 => "f16",
             BlockFormat::Bf16 => "bf16",
         })
     }
-}
-
-/// Random blocks whose elements are at most 1, as bytes.
-#[cfg(any(test, feature = "testing"))]
-pub(crate) fn sample_blocks(format: BlockFormat, count: u64, random: &mut dyn FnMut() -> u64) -> Vec<i64> {
-    // Where 16-bit floats stand, and what each is at most so that codes times scales, and offsets, make at most a half each.
-    let (scales, exponent): (&[(usize, f64)], Option<usize>) = match format {
-        BlockFormat::Q4_0 => (&[(0, 8.0)], None),
-        BlockFormat::Q4_1 => (&[(0, 30.0), (2, 2.0)], None),
-        BlockFormat::Q5_0 => (&[(0, 16.0)], None),
-        BlockFormat::Q5_1 => (&[(0, 62.0), (2, 2.0)], None),
-        BlockFormat::Q8_0 => (&[(0, 128.0)], None),
-        BlockFormat::Q2K => (&[(80, 90.0), (82, 30.0)], None),
-        BlockFormat::Q3K => (&[(108, 128.0)], None),
-        BlockFormat::Q4K => (&[(0, 1890.0), (2, 126.0)], None),
-        BlockFormat::Q5K => (&[(0, 3906.0), (2, 126.0)], None),
-        BlockFormat::Q6K => (&[(208, 4096.0)], None),
-        BlockFormat::Iq4Nl => (&[(0, 127.0)], None),
-        BlockFormat::Iq4Xs => (&[(0, 4064.0)], None),
-        BlockFormat::Mxfp4 => (&[], Some(0)),
-        // Floats are made otherwise.
-        BlockFormat::F16 | BlockFormat::Bf16 => (&[], None),
-    };
-    let mut all = Vec::new();
-    for _ in 0..count {
-        let first = all.len();
-        all.extend((0..format.bytes()).map(|_| (random() >> 56) as i64));
-        for (place, most) in scales {
-            let fraction = 0.5 + (random() >> 54) as f64 / 2048.0;
-            let [low, high] = half::f16::from_f64(fraction / most).to_le_bytes();
-            (all[first + place], all[first + place + 1]) = (low.into(), high.into());
-        }
-        if let Some(place) = exponent {
-            // One in eight is so small that 16-bit floats hold but a few of its bits.
-            let least = if random() >> 61 == 0 { 104 } else { 118 };
-            all[first + place] = least + (random() >> 56) as i64 % 7;
-        }
-    }
-    all
 }

@@ -18,6 +18,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 1
+#define CODEBOOK_SLOT 4
 #define BLOCK_SHARE 1
 #include "blocks.glsl"
 #include "elements.glsl"

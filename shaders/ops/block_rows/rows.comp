@@ -16,6 +16,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 0
+#define CODEBOOK_SLOT 3
 #include "blocks.glsl"
 #include "indices.glsl"
 

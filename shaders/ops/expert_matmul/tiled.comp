@@ -24,6 +24,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 1
+#define CODEBOOK_SLOT 4
 #include "expert_rows.glsl"
 
 const uint TN = 4;

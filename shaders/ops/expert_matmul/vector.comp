@@ -22,6 +22,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 1
+#define CODEBOOK_SLOT 4
 #include "expert_rows.glsl"
 
 shared float partial[gl_WorkGroupSize.x];

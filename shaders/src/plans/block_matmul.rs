@@ -50,22 +50,29 @@ fn finish(op: &BlockMatMul) -> [u32; 2] {
     [added.code(), activation_code(op.gate.unwrap_or(op.activation))]
 }
 
-/// Operands, the result, a bias and a residual, the scale of rows. What is not there has the activations' place, and nothing reads
-/// it.
+/// Operands, the result, a bias and a residual, the scale of rows; a codebook where formats have one. What else is not there has the
+/// activations' place, and nothing reads it.
 fn bindings(op: &BlockMatMul) -> Vec<Slot> {
-    let behind = 2 + usize::from(op.norm.is_some());
-    let [scale, bias] = [op.norm.is_some(), op.bias].map(|there| if there { 2 } else { 0 });
+    let first = op.behind_weights();
+    let behind = first + usize::from(op.norm.is_some());
+    let [scale, bias] = [op.norm.is_some(), op.bias].map(|there| if there { first } else { 0 });
     let bias = if op.bias { behind } else { bias };
     let residual = if op.residual { behind + usize::from(op.bias) } else { 0 };
-    [
+    let mut all = vec![
         Slot::Input(0),
         Slot::Input(1),
         Slot::Output(0),
         Slot::Input(bias),
         Slot::Input(residual),
         Slot::Input(scale),
-    ]
-    .into()
+    ];
+    all.extend(codebook(op));
+    all
+}
+
+/// The codebook of the weights' format.
+fn codebook(op: &BlockMatMul) -> Option<Slot> {
+    op.format.codebook().map(|_| Slot::Input(2))
 }
 
 fn step(
@@ -282,11 +289,14 @@ fn unpacked(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfi
     let constants = vec![lanes, u32::from(!rounds)];
     let mut first = step(op, build, constants, vec![shares, total], flat_grid(total, lanes)?)?;
     first.bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Scratch(1)];
+    first.bindings.extend(codebook(op));
     let mut steps = vec![first];
     for mut step in product.steps {
         for slot in &mut step.bindings {
             *slot = match *slot {
                 Slot::Input(operand @ 0..=1) => Slot::Scratch(operand),
+                // Behind a codebook, which only the first step reads.
+                Slot::Input(added) => Slot::Input(added + op.behind_weights() - 2),
                 Slot::Scratch(index) => Slot::Scratch(2 + index),
                 other => other,
             };
@@ -320,7 +330,7 @@ fn normed(op: &BlockMatMul, mut product: Step) -> Result<Plan, Unfit> {
     let mut steps = plan.steps;
     for slot in steps.iter_mut().flat_map(|step| &mut step.bindings) {
         *slot = match *slot {
-            Slot::Input(1) => Slot::Input(2),
+            Slot::Input(1) => Slot::Input(op.behind_weights()),
             Slot::Output(_) => Slot::Scratch(0),
             other => other,
         };

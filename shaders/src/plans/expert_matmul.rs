@@ -57,7 +57,10 @@ fn step(
     if let Some([_, piece]) = rows {
         push.push(narrow("rows", piece)?);
     }
-    let bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+    let mut bindings = vec![Slot::Input(0), Slot::Input(1), Slot::Input(2), Slot::Output(0)];
+    if let RowLayout::Blocks(format) = op.format {
+        bindings.extend(format.codebook().map(|_| Slot::Input(3)));
+    }
     Ok(Plan::of(Step { module: module(build)?, constants, push, bindings, grid, subgroup_size: 0 }))
 }
 

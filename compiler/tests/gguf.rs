@@ -227,6 +227,15 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
 }
 
 #[test]
+fn tokens_that_are_never_written_have_no_probability() {
+    let model = open(bytes("tokenizer-world.gguf")).unwrap();
+    let (logits, _) = call(&model, &[9, 10, 11], 0, &[]);
+    let none: Vec<usize> = (0..logits.len()).filter(|id| logits[*id] == f64::NEG_INFINITY).collect();
+    assert_eq!(none, [5, 7]);
+    assert!(logits.iter().all(|logit| !logit.is_nan()));
+}
+
+#[test]
 fn models_without_attention_have_no_sizes_of_heads() {
     // Real ones are wider than any head, and their metadata do not say how long keys are.
     let mut bytes = bytes("mamba.gguf");

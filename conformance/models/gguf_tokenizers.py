@@ -77,6 +77,8 @@ def world(w):
     w.add_bos_token_id(0)
     w.add_eos_token_id(0)
     w.add_chat_template("rwkv-world")
+    # Never written.
+    w.add_array("tokenizer.ggml.suppress_tokens", [5, 7])
     return len(texts)
 
 

@@ -100,6 +100,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     }
     let logits = call.scaled(b, logits, hyper.logit_scale)?;
     let logits = capped(b, logits, hyper.logit_cap)?;
+    let logits = without_suppressed(b, logits, hyper)?;
     tensors.all_used(hyper.family, hyper.spare.clone())?;
     Ok(Results { logits, layers })
 }
@@ -303,6 +304,17 @@ fn divisors(tensors: &Tensors<'_>, hyper: &Hyper, context: u64) -> Result<Option
         (tensors.floats("rope_factors_short.weight")?, tensors.floats("rope_factors_long.weight")?);
     let is_long = hyper.rope.trained.is_some_and(|trained| context > trained);
     Ok(if is_long { long } else { short }.or(one))
+}
+
+/// Logits of which those of tokens that are never written are minus infinity, so that nobody chooses these tokens, here or on the host.
+fn without_suppressed(b: &mut Builder, logits: TensorId, hyper: &Hyper) -> Result<TensorId> {
+    if hyper.suppressed.is_empty() {
+        return Ok(logits);
+    }
+    let number = |token: u64| if hyper.suppressed.contains(&token) { f32::NEG_INFINITY } else { 0.0 };
+    let bytes: Vec<u8> = (0..hyper.vocabulary).flat_map(|token| number(token).to_le_bytes()).collect();
+    let mask = b.constant("suppressed", DType::F32.into(), &[hyper.vocabulary], bytes.into())?;
+    b.binary(Function::Add, logits, mask)
 }
 
 /// Logits between minus and plus a number, where there is one.

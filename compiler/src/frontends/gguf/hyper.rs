@@ -1,6 +1,6 @@
 //! The numbers of a GGUF model, from its metadata.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use halite_formats::gguf::Value;
 
@@ -87,6 +87,8 @@ pub(super) struct Hyper {
     pub residual_scale: Option<f64>,
     /// Factor of logits.
     pub logit_scale: Option<f64>,
+    /// Tokens that are never written.
+    pub suppressed: BTreeSet<u64>,
     pub pooling: Pooling,
     /// Whether the metadata say what becomes of the states of a text: the model is for vectors of texts.
     pub makes_vectors: bool,
@@ -148,8 +150,7 @@ fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
 impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
-        let family = family(file)?;
-        let keys = Keys { file, family };
+        let keys = Keys { file, family: family(file)? };
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
@@ -159,7 +160,7 @@ impl Hyper {
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
-            family,
+            family: keys.family,
             layers,
             spare,
             width,
@@ -189,12 +190,13 @@ impl Hyper {
             distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap,
-            logit_cap: keys.factor("final_logit_softcapping")?.or(family.logit_cap),
+            logit_cap: keys.factor("final_logit_softcapping")?.or(keys.family.logit_cap),
             embedding_scale,
             residual_scale,
             logit_scale,
+            suppressed: suppressed(file)?,
             pooling: pooling(&keys)?,
-            makes_vectors: keys.optional("pooling_type")?.is_some(),
+            makes_vectors: keys.value("pooling_type").is_some(),
         })
     }
 
@@ -406,6 +408,21 @@ fn flow(keys: &Keys<'_>) -> Result<Flow> {
         },
         flow => flow,
     })
+}
+
+/// Tokens that are never written, where the metadata name some.
+fn suppressed(file: &File) -> Result<BTreeSet<u64>> {
+    let key = "tokenizer.ggml.suppress_tokens";
+    let wrong = || invalid(format!("the metadata key '{key}' is no list of tokens"));
+    let token = |value: Value| match value {
+        Value::Int(token) => u64::try_from(token).ok(),
+        _ => None,
+    };
+    match file.value(key) {
+        None => Ok(BTreeSet::new()),
+        Some(Value::Array(array)) => array.scalars().map(token).collect::<Option<_>>().ok_or_else(wrong),
+        Some(_) => Err(wrong()),
+    }
 }
 
 /// What becomes of states: what the metadata say, else the mean for encoders and the last token for decoders.

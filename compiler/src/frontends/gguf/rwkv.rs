@@ -232,16 +232,7 @@ impl Call<'_> {
         let keys = self.linear(b, own_k, layer, "time_mix_key", [narrow, width])?;
         let values = self.linear(b, own_v, layer, "time_mix_value", [narrow, width])?;
         let gate = self.linear(b, own_g, layer, "time_mix_gate", [width, width])?;
-        let rank = self.rows_of(layer, "time_mix_decay_w1").unwrap_or(0);
-        let low = self.linear(b, own_w, layer, "time_mix_decay_w1", [rank, width])?;
-        let low = b.unary(Function::Tanh, low)?;
-        let made = self.linear(b, low, layer, "time_mix_decay_w2", [width, rank])?;
-        let fixed = self.needed(b, layer, "time_mix_decay", &[width])?;
-        let decay = b.map(&[made, fixed], DType::F32, |p, x| {
-            let sum = p.call(Function::Add, x);
-            let rate = p.call(Function::Exp, &[sum]);
-            p.call(Function::Neg, &[rate])
-        })?;
+        let decay = self.plain_decay(b, own_w, layer)?;
         let first = self.weights_as(b, layer, "time_mix_first", &[1, sizes.heads, 1, sizes.size])?;
         let mut keys = self.repeated(b, keys, sizes)?;
         let values = self.repeated(b, values, sizes)?;
@@ -270,6 +261,21 @@ impl Call<'_> {
             p.call(Function::Mul, &[x[0], gate])
         })?;
         Ok((made, state))
+    }
+
+    /// Logarithms of what is left of states that only decay and are added to.
+    fn plain_decay(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
+        let width = self.hyper.width;
+        let rank = self.rows_of(layer, "time_mix_decay_w1").unwrap_or(0);
+        let low = self.linear(b, x, layer, "time_mix_decay_w1", [rank, width])?;
+        let low = b.unary(Function::Tanh, low)?;
+        let made = self.linear(b, low, layer, "time_mix_decay_w2", [width, rank])?;
+        let fixed = self.needed(b, layer, "time_mix_decay", &[width])?;
+        b.map(&[made, fixed], DType::F32, |p, x| {
+            let sum = p.call(Function::Add, x);
+            let rate = p.call(Function::Exp, &[sum]);
+            p.call(Function::Neg, &[rate])
+        })
     }
 
     /// Rows of heads of keys, of which several heads share each, as rows of all heads.
@@ -333,6 +339,39 @@ impl Call<'_> {
         })
     }
 
+    /// Logarithms of what is left of states that tokens correct.
+    fn correcting_decay(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
+        let decay = self.by_short_row(b, x, layer, "w", Some(Function::Tanh))?;
+        b.map(&[decay], DType::F32, |p, x| {
+            let part = p.call(Function::Sigmoid, &[x[0]]);
+            p.call(Function::Mul, &[part, float(-f64::from(0.606_531_f32))])
+        })
+    }
+
+    /// Where each head corrects, `[sequences, heads, len, size]`, and rows of where tokens write, of keys and how much they correct.
+    fn places_and_keys(
+        &self,
+        b: &mut Builder,
+        [keys, rate]: [TensorId; 2],
+        layer: u64,
+        sizes: &Rwkv,
+    ) -> Result<[TensorId; 2]> {
+        let width = self.hyper.width;
+        let [by, less] = [
+            self.needed(b, layer, "time_mix_k_k", &[width])?,
+            self.needed(b, layer, "time_mix_k_a", &[width])?,
+        ];
+        let places = b.binary(Function::Mul, keys, by)?;
+        let keys = b.map(&[keys, rate, less], DType::F32, |p, x| {
+            let own = p.call(Function::Mul, &[x[0], x[2]]);
+            let rest = p.call(Function::Sub, &[x[1], float(1.0)]);
+            let more = p.call(Function::Mul, &[own, rest]);
+            p.call(Function::Add, &[x[0], more])
+        })?;
+        let places = self.heads_of_mix(b, places, sizes)?;
+        Ok([self.unit_keys(b, places)?, keys])
+    }
+
     /// Time mixing whose tokens correct what the state has for their keys.
     fn correcting_mix(
         &self,
@@ -354,11 +393,7 @@ impl Call<'_> {
         let own = lerp(b, 0)?;
         let reads = self.linear(b, own, layer, "time_mix_receptance", [width, width])?;
         let own = lerp(b, 1)?;
-        let decay = self.by_short_row(b, own, layer, "w", Some(Function::Tanh))?;
-        let decay = b.map(&[decay], DType::F32, |p, x| {
-            let part = p.call(Function::Sigmoid, &[x[0]]);
-            p.call(Function::Mul, &[part, float(-f64::from(0.606_531_f32))])
-        })?;
+        let decay = self.correcting_decay(b, own, layer)?;
         let own = lerp(b, 2)?;
         let keys = self.linear(b, own, layer, "time_mix_key", [width, width])?;
         let own = lerp(b, 3)?;
@@ -366,19 +401,7 @@ impl Call<'_> {
         let own = lerp(b, 4)?;
         let rate = self.by_short_row(b, own, layer, "a", None)?;
         let rate = b.unary(Function::Sigmoid, rate)?;
-        let [by, less] = [
-            self.needed(b, layer, "time_mix_k_k", &[width])?,
-            self.needed(b, layer, "time_mix_k_a", &[width])?,
-        ];
-        let places = b.binary(Function::Mul, keys, by)?;
-        let keys = b.map(&[keys, rate, less], DType::F32, |p, x| {
-            let own = p.call(Function::Mul, &[x[0], x[2]]);
-            let rest = p.call(Function::Sub, &[x[1], float(1.0)]);
-            let more = p.call(Function::Mul, &[own, rest]);
-            p.call(Function::Add, &[x[0], more])
-        })?;
-        let places = self.heads_of_mix(b, places, sizes)?;
-        let places = self.unit_keys(b, places)?;
+        let [places, keys] = self.places_and_keys(b, [keys, rate], layer, sizes)?;
         let rate = self.heads_of_mix(b, rate, sizes)?;
         let tokens = Tokens {
             reads: self.heads_of_mix(b, reads, sizes)?,

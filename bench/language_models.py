@@ -55,6 +55,14 @@ BLOCKS = {
     Type.Q6_K: (210, 256, [208]),
     Type.IQ4_NL: (18, 32, [0]),
     Type.IQ4_XS: (136, 256, [0]),
+    Type.IQ1_S: (50, 256, [0]),
+    Type.IQ2_XXS: (66, 256, [0]),
+    Type.IQ2_XS: (74, 256, [0]),
+    Type.IQ2_S: (82, 256, [0]),
+    Type.IQ3_XXS: (98, 256, [0]),
+    Type.IQ3_S: (110, 256, [0]),
+    Type.TQ1_0: (54, 256, [52]),
+    Type.TQ2_0: (66, 256, [64]),
     # Its scales are powers of two, a byte each.
     Type.MXFP4: (17, 32, []),
 }

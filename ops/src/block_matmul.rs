@@ -274,6 +274,8 @@ mod tests {
                 BlockFormat::Q2K => 40,
                 // Entries of other places may have the same sum: the sign of what is added to each.
                 BlockFormat::Iq1S => 35,
+                // A byte has five digits, whose sum may stay: the sign of the scale.
+                BlockFormat::Tq1_0 => 53,
                 other => other.bytes() as usize / 2,
             };
             weights[place] ^= 0x80;

@@ -191,10 +191,7 @@ impl Product {
 
     /// Which inputs of weights are the same for all products that can be one: a codebook.
     fn common(&self) -> std::ops::Range<usize> {
-        match self {
-            Product::Blocks(own) => 2..own.behind_weights(),
-            Product::Matrices(_) | Product::Packed(_) => 0..0,
-        }
+        2..if let Product::Blocks(own) = self { own.behind_weights() } else { 2 }
     }
 
     /// Which inputs are what is multiplied, its scales and its zero points.

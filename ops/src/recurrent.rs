@@ -165,7 +165,7 @@ impl Recurrent {
         index: usize,
         below: Option<&[f64]>,
     ) -> (Vec<f64>, Network<'a>) {
-        let [steps, batch] = [self.steps, self.batch].map(|n| n.exact_usize());
+        let [steps, batch] = [self.steps, self.batch].map(Size::exact_usize);
         let [size, rows] = [self.hidden, self.rows()].map(|n| n as usize);
         let (directions, plane) = (self.directions() as usize, batch * size);
         let all = self.layers as usize * directions * plane;

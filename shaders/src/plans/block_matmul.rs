@@ -118,6 +118,11 @@ fn quads(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfit> 
     let (lanes, span) = (params.get("lanes")?, params.get("span")?);
     let (columns, ahead) = (params.get("columns")?, params.get("ahead")?);
     let rows = few_rows(op)?;
+    // With more rows, adding up what so many invocations have takes longer than reading with them saves.
+    let most = params.get("most_rows").unwrap_or(rows);
+    if rows > most {
+        return Err(Unfit(format!("is for up to {most} rows, and these are {rows}")));
+    }
     if span < 4 || !span.is_power_of_two() || !lanes.is_multiple_of(span) || lanes > 128 {
         return Err(Unfit(format!("has {span} of {lanes} invocations for a column")));
     }

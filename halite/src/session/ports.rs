@@ -1,6 +1,6 @@
 //! What functions of models take and give, as callers see it: without what a program keeps by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use halite_abi::ElementType;
 use halite_compiler::{
@@ -41,18 +41,18 @@ impl Ports {
     /// Dimensions of inputs that are state, where the outputs that replace them have others, by their names among open ones: those of
     /// caches that grow.
     pub fn caches(&self, states: &Pairs) -> BTreeSet<String> {
+        // A file may name thousands of layers, each of which has some.
+        let (inputs, outputs) = (by_name(&self.inputs), by_name(&self.outputs));
         let mut names = BTreeSet::new();
         for (input, output) in states {
-            let named = |all: &'_ [Signature], name: &str| all.iter().find(|own| own.name == name).cloned();
-            let (input, output) = (named(&self.inputs, input), named(&self.outputs, output));
-            let (Some(input), Some(after)) = (input, output.and_then(|output| output.dims)) else { continue };
-            let dims = input.dims.iter().flatten().zip(&after).enumerate();
+            let after = outputs.get(&output[..]).and_then(|output| output.dims.as_ref());
+            let (Some(input), Some(after)) = (inputs.get(&input[..]), after) else { continue };
+            let dims = input.dims.iter().flatten().zip(after).enumerate();
             let others = dims.filter(|(_, (own, after))| own != after && !matches!(own, Dim::Known(_)));
-            names.extend(others.map(|(axis, _)| open_name(&input, axis)));
+            names.extend(others.map(|(axis, _)| open_name(input, axis)));
         }
         // Exporters may give all dimensions of outputs names of their own: sizes that other inputs have too, as a batch, do not grow.
-        let is_state = |input: &Signature| states.iter().any(|(own, _)| *own == input.name);
-        let others = self.inputs.iter().filter(|input| !is_state(input));
+        let others = self.inputs.iter().filter(|input| !states.contains_key(&input.name));
         let shared: BTreeSet<String> = others
             .flat_map(|input| (0..input.dims.as_ref().map_or(0, Vec::len)).map(|axis| open_name(input, axis)))
             .collect();
@@ -62,8 +62,12 @@ impl Ports {
 
     /// Names of what those dimensions are in the outputs: how many rows there are with those of a call.
     pub fn totals(&self, states: &Pairs) -> BTreeSet<String> {
-        let is_after = |output: &&Signature| states.iter().any(|(_, after)| *after == output.name);
-        let dims = self.outputs.iter().filter(is_after).flat_map(|output| output.dims.iter().flatten());
+        let after: BTreeSet<&String> = states.values().collect();
+        let dims = self
+            .outputs
+            .iter()
+            .filter(|output| after.contains(&output.name))
+            .flat_map(|output| output.dims.iter().flatten());
         dims.filter_map(|dim| if let Dim::Symbol(name) = dim { Some(name.clone()) } else { None }).collect()
     }
 
@@ -82,6 +86,10 @@ impl Ports {
         });
         FunctionInfo { kept: kept.collect(), ..info(name, &inputs, &outputs) }
     }
+}
+
+fn by_name(all: &[Signature]) -> BTreeMap<&str, &Signature> {
+    all.iter().map(|own| (&own.name[..], own)).collect()
 }
 
 fn info(name: &str, inputs: &[Signature], outputs: &[Signature]) -> FunctionInfo {

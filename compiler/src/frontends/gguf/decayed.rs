@@ -11,11 +11,12 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, delta_net::inverse, layer::Call};
-use crate::{
-    build::{Builder, Range},
-    graph::TensorId,
+use super::{
+    Result,
+    delta_net::{inverse, some_tokens},
+    layer::Call,
 };
+use crate::{build::Builder, graph::TensorId};
 
 /// Tokens that are computed together at most: between two of them each place has a decay of its own.
 const PIECE: u64 = 32;
@@ -59,11 +60,7 @@ impl Call<'_> {
         let (len, mut state, mut read) = (self.len.exact(), state, Vec::new());
         for first in (0..len).step_by(PIECE as usize) {
             let count = PIECE.min(len - first);
-            let part = |b: &mut Builder, x: TensorId| {
-                let mut ranges: Vec<Range<Size>> = b.sizes(x).to_vec().into_iter().map(Range::all).collect();
-                ranges[2] = Range { start: first.into(), step: 1, count: count.into() };
-                b.slice(x, &ranges)
-            };
+            let part = |b: &mut Builder, x: TensorId| some_tokens(b, x, first, count);
             let corrects = match tokens.corrects {
                 Some([reads, adds]) => Some([part(b, reads)?, part(b, adds)?]),
                 None => None,

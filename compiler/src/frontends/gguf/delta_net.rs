@@ -27,6 +27,13 @@ struct Tokens {
     part: TensorId,
 }
 
+/// Some tokens of what is `[sequences, heads, len, …]`.
+pub(super) fn some_tokens(b: &mut Builder, x: TensorId, first: u64, count: u64) -> Result<TensorId> {
+    let mut ranges: Vec<Range<Size>> = b.sizes(x).to_vec().into_iter().map(Range::all).collect();
+    ranges[2] = Range { start: first.into(), step: 1, count: count.into() };
+    b.slice(x, &ranges)
+}
+
 impl Call<'_> {
     /// A gated delta net.
     pub fn delta_net(
@@ -152,11 +159,7 @@ impl Call<'_> {
         let mut read = Vec::new();
         for first in (0..len).step_by(PIECE as usize) {
             let count = PIECE.min(len - first);
-            let part = |b: &mut Builder, x: TensorId| {
-                let mut ranges: Vec<Range<Size>> = b.sizes(x).to_vec().into_iter().map(Range::all).collect();
-                ranges[2] = Range { start: first.into(), step: 1, count: count.into() };
-                b.slice(x, &ranges)
-            };
+            let part = |b: &mut Builder, x: TensorId| some_tokens(b, x, first, count);
             let piece = Tokens {
                 queries: part(b, tokens.queries)?,
                 keys: part(b, tokens.keys)?,

@@ -38,7 +38,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
 
 /// How many bytes are compressed together at most. Neighbours in the list are variants of one kernel and say much the same; to get at
 /// one, those before it are unpacked, too.
-const TOGETHER: usize = 64 << 10;
+const TOGETHER: usize = 128 << 10;
 
 /// Writes files, sorted and compressed in groups, one behind the other, and a list of names, their places and sizes.
 fn write_compressed(name: &str, files: impl Iterator<Item = (String, PathBuf)>) {

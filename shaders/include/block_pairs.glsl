@@ -28,6 +28,21 @@
 #define PAIR_WORDS 22
 #elif defined(FORMAT_F16) || defined(FORMAT_BF16)
 #define PAIR_WORDS 32
+#else
+#define PAIR_CODED  // block_pair_codes.glsl has their code.
+#if defined(FORMAT_IQ1_M)
+#define PAIR_WORDS 5
+#elif defined(FORMAT_IQ1_S) || defined(FORMAT_IQ2_XXS)
+#define PAIR_WORDS 6
+#elif defined(FORMAT_IQ2_XS)
+#define PAIR_WORDS 7
+#elif defined(FORMAT_IQ2_S) || defined(FORMAT_IQ3_XXS) || defined(FORMAT_NVFP4)
+#define PAIR_WORDS 9
+#elif defined(FORMAT_TQ2_0)
+#define PAIR_WORDS 10
+#elif defined(FORMAT_IQ3_S)
+#define PAIR_WORDS 11
+#endif
 #endif
 
 #if defined(FORMAT_F16) || defined(FORMAT_BF16)
@@ -55,7 +70,8 @@ layout(set = 0, binding = BLOCKS_SLOT) readonly buffer Blocks4 { uvec4 blocks4[]
 // Room for offsets.
 #define PAIR_TERMS (PAIR_OFFSETS == 0 ? 1 : PAIR_OFFSETS)
 
-#if defined(FORMAT_Q2_K) || defined(FORMAT_Q3_K) || defined(FORMAT_Q6_K)
+#if defined(FORMAT_Q2_K) || defined(FORMAT_Q3_K) || defined(FORMAT_Q6_K) || defined(FORMAT_IQ2_XS) || defined(FORMAT_IQ2_S) || \
+    defined(FORMAT_IQ1_M) || defined(FORMAT_NVFP4)
 #define PAIR_SCALES 2
 #else
 #define PAIR_SCALES 1
@@ -88,7 +104,7 @@ float pair_factor(uint chunk, uint quad) {
 #endif
 }
 
-#if defined(FORMAT_IQ4_NL) || defined(FORMAT_IQ4_XS)
+#if defined(FORMAT_IQ4_NL) || defined(FORMAT_IQ4_XS) || defined(FORMAT_NVFP4)
 #define PAIR_TABLE
 // What codes stand for, twice as a half, for each lane of a subgroup in a bank of its own: in registers, looked_up takes longer (a token
 // of a Llama of 8B 5.9 instead of 4.6 ms).
@@ -133,11 +149,25 @@ bool keeps_small(uint zero) {
     [[unroll]] for (uint i = 0; i < (count) + 2; ++i) words[i] = ((by) & 1u) != 0u ? words[i + 1u] : words[i];        \
     [[unroll]] for (uint i = 0; i < (count); ++i) words[i] = ((by) & 2u) != 0u ? words[i + 2u] : words[i];
 
+// The codes of four bytes of `mask`, less `zero`: of bytes 0 and 2, 1 and 3. `ten`, halves of 2^10, takes codes into its lowest bits.
+// It is no constant for the compiler: with another one besides the mask, NVIDIA's makes two instructions of it.
+void halves_of(uint bytes, uint mask, uint ten, float zero, out f16vec2 even, out f16vec2 odd) {
+    const f16vec2 less = f16vec2(1024.0 + zero);
+    even = unpackFloat2x16((bytes & mask) | ten) - less;
+    odd = unpackFloat2x16(((bytes >> 8) & mask) | ten) - less;
+}
+
+#ifdef PAIR_CODED
+#include "block_pair_codes.glsl"
+#endif
+
 // Reads the pair of a row that begins at a byte and has so many chunks, of the eight from `first` on. A pair behind the row is its last.
 // `whole`: rows are whole eights of chunks, which begin at words of 16 bytes unless they are blocks. Those are read, as many as a pair
 // touches: memory serves few wide reads faster than many words.
 void fetch_pair(uint row_byte, uint first, uint quarter, uint chunks, bool whole, out uint words[PAIR_WORDS]) {
-#if defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+#if defined(PAIR_CODED)
+    fetch_coded(row_byte, first, quarter, chunks, words);
+#elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
     const uint block = (row_byte + first / 8u * BLOCK_BYTES) >> 4, codes = block + (BLOCK_BYTES / 16u - 8u) + 2u * quarter;
     [[unroll]] for (uint i = 0; i < 3; ++i) {
         const uvec4 four = blocks4[i == 0u ? block : codes + i - 1u];
@@ -241,9 +271,11 @@ uint pair_word(uint words[PAIR_WORDS], bool half_behind, uint i) {
 }
 
 // Brings words to where codes and scales are taken from. `behind`: the block begins in the middle of a word.
-void align_pair(inout uint words[PAIR_WORDS], bool behind) {
+void align_pair(inout uint words[PAIR_WORDS], bool behind, uint quarter) {
     // Q6_K brings each word to its place where it makes codes of it, which takes less time there (docs/results/kernels.md).
-#ifdef FORMAT_Q3_K
+#if defined(PAIR_CODED) && BLOCK_BYTES % 4 != 0
+    align_coded(words, behind, quarter);
+#elif defined(FORMAT_Q3_K)
     [[unroll]] for (uint i = 0; i < 8; ++i) {
         words[i] = pair_word(words, behind, i);
         words[9u + i] = pair_word(words, behind, 9u + i);
@@ -256,14 +288,6 @@ void align_pair(inout uint words[PAIR_WORDS], bool behind) {
 // Four neighbouring bits, each as the fifth of a byte.
 uint fifths_of(uint bits) {
     return (((bits & 15u) * 0x00204081u) & 0x01010101u) << 4;
-}
-
-// The codes of four bytes of `mask`, less `zero`: of bytes 0 and 2, 1 and 3. `ten`, halves of 2^10, takes codes into its lowest bits.
-// It is no constant for the compiler: with another one besides the mask, NVIDIA's makes two instructions of it.
-void halves_of(uint bytes, uint mask, uint ten, float zero, out f16vec2 even, out f16vec2 odd) {
-    const f16vec2 less = f16vec2(1024.0 + zero);
-    even = unpackFloat2x16((bytes & mask) | ten) - less;
-    odd = unpackFloat2x16(((bytes >> 8) & mask) | ten) - less;
 }
 
 // The codes of quad i of the p-th chunk of a pair: of elements 0 and 2, and of 1 and 3.
@@ -282,6 +306,8 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
     const uint word = (p == 0u ? (low >> 8) | (high << 24) : (low >> 16) | (high << 16)) >> (i / 4u * 4u);
     even = small_floats(((word << 9) & 0x0E000E00u) | ((word << 12) & 0x80008000u));
     odd = small_floats(((word << 1) & 0x0E000E00u) | ((word << 4) & 0x80008000u));
+#elif defined(PAIR_CODED)
+    coded(words, quarter, p, i, ten, even, odd);
 #elif defined(PAIR_TABLE)
 #ifdef FORMAT_IQ4_NL
     const uint word = p == 0u ? pair_word(words, true, i % 4u) : words[5u + i % 4u];
@@ -333,7 +359,9 @@ void four_codes(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, uint 
 void pair_scales(uint words[PAIR_WORDS], bool behind, uint quarter, uint p, out float scales[PAIR_SCALES],
                  out float offsets[PAIR_TERMS]) {
     offsets[0] = 0.0;
-#if defined(FORMAT_F16) || defined(FORMAT_BF16)
+#if defined(PAIR_CODED)
+    coded_scales(words, quarter, p, scales);
+#elif defined(FORMAT_F16) || defined(FORMAT_BF16)
     scales[0] = 1.0;
 #elif defined(FORMAT_Q4_0) || defined(FORMAT_IQ4_NL)
     scales[0] = unpackHalf2x16(p == 0u ? words[0] : words[4] >> 16).x;

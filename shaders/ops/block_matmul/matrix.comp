@@ -90,6 +90,9 @@ layout(push_constant) uniform Shape {
 #endif
 
 #define BLOCKS_SLOT 1
+#ifdef EXPERTS
+#define CODEBOOK_SLOT 4
+#endif
 #include "blocks.glsl"
 #include "block_pairs.glsl"
 #ifndef EXPERTS
@@ -256,7 +259,7 @@ void add(uint words[2 * PAIR_WORDS], bool behind[2], uint s) {
     [[unroll]] for (uint i = 0; i < 2; ++i) {
         uint own[PAIR_WORDS];
         [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
-        align_pair(own, behind[i]);
+        align_pair(own, behind[i], quarter);
         [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) words[i * PAIR_WORDS + w] = own[w];
     }
     const uint row = lane / 4;

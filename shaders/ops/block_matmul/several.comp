@@ -35,8 +35,6 @@ layout(constant_id = 7) const bool GATED = false;
 layout(set = 0, binding = 0) readonly buffer Left { vec4 lhs[]; };
 layout(set = 0, binding = 2) writeonly buffer Result { float result[]; };
 layout(set = 0, binding = 5) readonly buffer Scale { vec4 scales[]; };
-layout(set = 0, binding = 6) readonly buffer Halves { uvec4 halves[]; };
-layout(set = 0, binding = 7) readonly buffer Facts { vec2 facts[]; };
 
 layout(push_constant) uniform Shape {
     uint M, N;
@@ -50,6 +48,15 @@ layout(push_constant) uniform Shape {
 #include "block_pairs.glsl"
 #include "block_product.glsl"
 #include "matrix_lanes.glsl"
+
+// Behind a codebook where the format has one.
+#ifdef CODEBOOK_ENTRIES
+#define HALVES_SLOT 7
+#else
+#define HALVES_SLOT 6
+#endif
+layout(set = 0, binding = HALVES_SLOT) readonly buffer Halves { uvec4 halves[]; };
+layout(set = 0, binding = HALVES_SLOT + 1) readonly buffer Facts { vec2 facts[]; };
 
 const uint COLUMNS = GATED ? 8 : 16;  // Of the result, of a tile.
 const uint SUBGROUPS = gl_WorkGroupSize.x / 32, TEAMS = SUBGROUPS / PARTS;
@@ -115,7 +122,7 @@ void add(uint step) {
     [[unroll]] for (uint i = 0; i < 2; ++i) {
         uint own[PAIR_WORDS];
         [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) own[w] = words[i * PAIR_WORDS + w];
-        align_pair(own, behind[i]);
+        align_pair(own, behind[i], quarter);
         [[unroll]] for (uint w = 0; w < PAIR_WORDS; ++w) words[i * PAIR_WORDS + w] = own[w];
     }
     const uint ten = 0x64006400u | (chunks & 0x80000000u);  // There are never so many chunks.

@@ -28,6 +28,7 @@ layout(push_constant) uniform Shape {
 };
 
 #define BLOCKS_SLOT 1
+#define CODEBOOK_SLOT 5
 #include "expert_rows.glsl"
 
 #define LEFT coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>

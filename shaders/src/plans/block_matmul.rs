@@ -96,7 +96,16 @@ fn step(
 pub(super) fn whole_words(format: BlockFormat, k: u64, rows: u64) -> Result<(), Unfit> {
     let bytes = format.row_bytes(k).map_err(Unfit)?.saturating_mul(rows);
     match format {
-        BlockFormat::Q2K | BlockFormat::Q3K | BlockFormat::Iq4Xs | BlockFormat::Mxfp4
+        BlockFormat::Q2K
+        | BlockFormat::Q3K
+        | BlockFormat::Iq4Xs
+        | BlockFormat::Mxfp4
+        | BlockFormat::Iq2Xxs
+        | BlockFormat::Iq2Xs
+        | BlockFormat::Iq3Xxs
+        | BlockFormat::Iq3S
+        | BlockFormat::Tq2_0
+        | BlockFormat::Nvfp4
             if !bytes.is_multiple_of(16) =>
         {
             Err(Unfit(format!("is for weights of whole 16 bytes, not of {bytes}")))

@@ -90,7 +90,7 @@ fn matrix(op: &ExpertMatMul, build: &str, params: &Params) -> Result<Plan, Unfit
     whole_words(format, op.k, op.experts.saturating_mul(op.n))?;
     // What is not known is one row or more.
     let rows = if op.rows().is_constant() { op.rows().exact().max(1) } else { op.used.max(1) };
-    let tiling = Tiling::new((op.k / CHUNK, 1), op.n.div_ceil(16), rows, params)?;
+    let tiling = Tiling::new(format, (op.k / CHUNK, 1), op.n.div_ceil(16), rows, params)?;
     let constants =
         [tiling.lanes, tiling.parts, tiling.whole.into(), tiling.round, tiling.turns, tiling.own.into()];
     step(op, build, constants.into(), None, [tiling.groups.into(), op.rows(), 1.into()])
@@ -111,8 +111,10 @@ fn coop(op: &ExpertMatMul, build: &str) -> Result<Plan, Unfit> {
     let grid = [groups(op.n, columns)?, tiles, 1.into()];
     let mut product = step(op, build, vec![COOP_LANES, bm, columns], None, grid)?.steps;
     for step in &mut product {
+        let codebook = step.bindings.split_off(4);
         step.bindings =
             [Slot::Input(0), Slot::Input(1), Slot::Scratch(0), Slot::Output(0), Slot::Scratch(1)].into();
+        step.bindings.extend(codebook);
     }
     let find = Step {
         module: module("expert_matmul_rows")?,

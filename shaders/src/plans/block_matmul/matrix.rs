@@ -1,6 +1,9 @@
 //! Few rows on matrix units: how subgroups share the weights.
 
-use halite_ops::{block_matmul::BlockMatMul, blocks::CHUNK};
+use halite_ops::{
+    block_matmul::BlockMatMul,
+    blocks::{BlockFormat, CHUNK},
+};
 use halite_sizes::Size;
 
 use super::{MOST_GROUPS, few_rows, finish, step, whole_words};
@@ -15,6 +18,8 @@ const MATRIX_STEP: u64 = 8;
 const MATRIX_ROWS: u32 = 4;
 /// Steps of a row of activations that a workgroup of `matrix` has shared memory for, a KiB each, and one of zeros.
 const MATRIX_STAGED: u32 = 36;
+/// The same beside the largest table of a codebook's entries, of 8 KiB.
+const STAGED_BESIDE_TABLE: u32 = 28;
 
 /// How the subgroups of `matrix` share tiles of 16 rows of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +75,10 @@ pub(in crate::plans) struct Tiling {
 }
 
 impl Tiling {
-    /// For sums of so many chunks, `rows` of activations at a time and `tiles` of weights for them, where the device has something to
-    /// do `times` as often.
+    /// For weights of a format, sums of so many chunks, `rows` of activations at a time and `tiles` of weights for them, where the
+    /// device has something to do `times` as often.
     pub(in crate::plans) fn new(
+        format: BlockFormat,
         (chunks, rows): (u64, u32),
         tiles: u64,
         times: u64,
@@ -89,7 +95,8 @@ impl Tiling {
         let all = tiles.saturating_mul(times);
         let mut shares = Shares::of(all, steps, rows, units.into(), most.into());
         let steps = fixed("steps", steps)?;
-        let rounds = steps.div_ceil(MATRIX_STAGED / rows - 1);
+        let staged = if format == BlockFormat::Iq2S { STAGED_BESIDE_TABLE } else { MATRIX_STAGED };
+        let rounds = steps.div_ceil(staged / rows - 1);
         let round = if shares.own { shares.parts } else { steps.div_ceil(rounds) };
         // A tile after another would need the first round's activations once more.
         if rounds > 1 {
@@ -115,7 +122,7 @@ pub(super) fn plan(op: &BlockMatMul, build: &str, params: &Params) -> Result<Pla
     let (chunks, gated) = (op.k / CHUNK, u32::from(op.gate.is_some()));
     // Half of a tile is for gates.
     let tiles = op.n.div_ceil((16 / (1 + gated)).into());
-    let tiling = Tiling::new((chunks, rows.max(1)), tiles, 1, params)?;
+    let tiling = Tiling::new(op.format, (chunks, rows.max(1)), tiles, 1, params)?;
     let constants =
         [tiling.lanes, tiling.parts, rows.max(1), tiling.whole.into()].into_iter().chain(finish(op));
     let constants =
@@ -178,6 +185,33 @@ mod tests {
                 // Q2_K has sums of both halves of chunks, IQ4 a table.
                 let words = words + (round * rows * 8).max(16 * 32);
                 assert!(words * 4 <= 47104, "{rows} x {n} x {k}: {} bytes", words * 4);
+            }
+        }
+    }
+
+    #[test]
+    fn tables_of_codebooks_have_room_beside_activations() {
+        // Bytes of a codebook's table: two words for each entry, or one, or half of one (block_pair_codes.glsl).
+        let of = |format: BlockFormat| match format {
+            BlockFormat::Iq2Xxs => 256 * 8,
+            BlockFormat::Iq2Xs => 512 * 8,
+            BlockFormat::Iq2S => 1024 * 8,
+            BlockFormat::Iq3Xxs => 256 * 4,
+            BlockFormat::Iq3S => 512 * 4,
+            BlockFormat::Iq1S | BlockFormat::Iq1M => 2048 * 2,
+            _ => 0,
+        };
+        for format in BlockFormat::ALL.into_iter().filter(|format| format.codebook().is_some()) {
+            for (rows, k) in [1, 2, 3, 4].into_iter().flat_map(|m| [512, 4096, 14336, 28672].map(|k| (m, k))) {
+                let op = BlockMatMul::new(u64::from(rows), 128_256, k, format);
+                let name = format!("block_matmul.{format}.matrix16");
+                let variant = variants_of("block_matmul").find(|v| v.name == name).expect(&name);
+                let c = variant.plan(&Operation::BlockMatMul(op)).unwrap().steps[0].constants.clone();
+                let [lanes, parts, round, turns] = [c[0], c[1], c[8], c[9]];
+                let subgroups = lanes / 32;
+                let partial = if parts > 1 { turns.min(2) * subgroups * 16 * rows } else { 1 };
+                let words = (round + 1) * rows * 256 + round * rows * 9 + partial + subgroups * (rows + 1);
+                assert!(words * 4 + of(format) <= 47104, "{name}, {rows} x {k}");
             }
         }
     }

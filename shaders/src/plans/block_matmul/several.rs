@@ -76,7 +76,7 @@ fn halves(op: &BlockMatMul, push: Vec<Size>, [steps, eights]: [u64; 2]) -> Resul
     // Lanes share the chunks of a step in one way for all formats but this one.
     let build =
         if op.format == BlockFormat::Q6K { "block_matmul_left_q6_k" } else { "block_matmul_left_q4_0" };
-    let scale = if op.norm.is_some() { 2 } else { 0 };
+    let scale = if op.norm.is_some() { op.behind_weights() } else { 0 };
     Ok(Step {
         module: module(build)?,
         constants: vec![op.norm.is_some().into()],
@@ -140,5 +140,14 @@ mod tests {
         for (m, k) in [(2, 256), (33, 256), (4, 96), (4, 0)] {
             assert!(planned(BlockMatMul::new(m, 64, k, BlockFormat::Q8_0)).is_err(), "{m} rows of {k}");
         }
+    }
+
+    #[test]
+    fn a_codebook_is_between_the_weights_and_the_scale() {
+        let op = BlockMatMul { norm: Some(1e-5.into()), ..BlockMatMul::new(5, 64, 256, BlockFormat::Iq3S) };
+        let plan = planned(op).expect("fits");
+        assert_eq!(plan.steps[0].bindings[..2], [Slot::Input(0), Slot::Input(3)]);
+        let [scale, codebook] = [Slot::Input(3), Slot::Input(2)];
+        assert_eq!(plan.steps[1].bindings[5..], [scale, codebook, Slot::Scratch(0), Slot::Scratch(1)]);
     }
 }

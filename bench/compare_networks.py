@@ -192,7 +192,7 @@ def torch_times(folder):
             # The stronger form counts where both were timed.
             times[cell] = min(taken, times.get(cell, taken))
             print(cell, round(taken, 3), flush=True)
-    kept.write_text(json.dumps(times))
+            kept.write_text(json.dumps(times))  # At once: what is cut short keeps what it has.
 
 
 def compiled(program, place, kind):

@@ -274,6 +274,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "shared-values",
+        summary: "computes values that many elements share where those are computed, if that is a few sums and products",
+        needs: &["find-norms", "epilogues", "coded-lines", "clean-at-last"],
+        run: Run::Regions(fuse::shared_values),
+    },
+    Pass {
         name: "turned-rows",
         summary: "turns and rounds new rows of keys where they are written, and rounds results of few queries where they are computed",
         needs: &["clean-at-last"],

@@ -202,7 +202,8 @@ mod tests {
             _ => 0,
         };
         for format in BlockFormat::ALL.into_iter().filter(|format| format.codebook().is_some()) {
-            for (rows, k) in [1, 2, 3, 4].into_iter().flat_map(|m| [512, 4096, 14336, 28672].map(|k| (m, k))) {
+            for (rows, k) in [1, 2, 3, 4].into_iter().flat_map(|m| [512, 4096, 14336, 28672].map(|k| (m, k)))
+            {
                 let op = BlockMatMul::new(u64::from(rows), 128_256, k, format);
                 let name = format!("block_matmul.{format}.matrix16");
                 let variant = variants_of("block_matmul").find(|v| v.name == name).expect(&name);

@@ -13,6 +13,7 @@ use super::{
     Import, NodeView, Result,
     attention::{join_heads, split_heads},
     microsoft_quantized::to_float,
+    microsoft_shared as shared,
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},
@@ -53,10 +54,6 @@ pub(super) fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
         .ok_or_else(|| node.invalid(format!("{name} is {value}")))
 }
 
-/// What to do where keys lie in a buffer that is larger than what counts of it.
-const GROWING: &str = "export the model with past and present that grow by every call, or with GroupQueryAttention, whose caches \
-    are updated in place";
-
 /// Inputs of an operator for which there is no form here, and what to do instead.
 pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)], instead: &str) -> Result<()> {
     match inputs.iter().find(|(index, _)| node.optional(*index).is_some()) {
@@ -76,7 +73,7 @@ pub(super) fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> R
 
 /// What is added to the scores so that only some keys count, broadcast to `[batch, heads, queries, keys]`. Forms of masks:
 /// for each sequence its length, or lengths and then starts; for each key, or query and key, whether it counts.
-fn key_mask(
+pub(super) fn key_mask(
     b: &mut Builder,
     node: &NodeView<'_>,
     mask: TensorId,
@@ -185,13 +182,46 @@ fn widths(node: &NodeView<'_>, whole: u64) -> Result<[u64; 3]> {
 }
 
 fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(6, "past_sequence_length")], GROWING)?;
-    let mut packed = b.product(node.input(0)?, node.input(1)?, false)?;
-    if let Some(bias) = node.optional(2) {
-        packed = b.binary(Function::Add, packed, bias)?;
+    let [mask, past, bias, count] = [3, 4, 5, 6].map(|input| node.optional(input));
+    if let (true, Some(past), Some(count)) = (node.flag("past_present_share_buffer", false)?, past, count) {
+        let qkv = packed_projection(b, node)?;
+        let buffers = shared::halves(b, node, past)?;
+        let causal = node.flag("unidirectional", false)?;
+        let call = shared::Call { qkv, buffers, past: count, mask, bias, beams: None, causal };
+        let [made, keys, values] = shared::attend(b, node, &call)?;
+        return Ok(vec![made, shared::joined(b, [keys, values])?]);
     }
-    let [mask, past, bias] = [3, 4, 5].map(|input| node.optional(input));
+    let packed = projection(b, node)?;
     of_packed(b, node, packed, past, mask, bias)
+}
+
+/// Queries, keys and values side by side, as the first three inputs give them.
+fn projection(b: &mut Builder, node: &NodeView<'_>) -> Result<TensorId> {
+    let packed = b.product(node.input(0)?, node.input(1)?, false)?;
+    match node.optional(2) {
+        Some(bias) => b.binary(Function::Add, packed, bias),
+        None => Ok(packed),
+    }
+}
+
+/// The same apart, `[batch, heads, len, dim]`.
+pub(super) fn packed_projection(b: &mut Builder, node: &NodeView<'_>) -> Result<[TensorId; 3]> {
+    let packed = projection(b, node)?;
+    apart(b, node, packed)
+}
+
+/// Queries, keys and values that lie side by side, `[batch, heads, len, dim]`.
+fn apart(b: &mut Builder, node: &NodeView<'_>, packed: TensorId) -> Result<[TensorId; 3]> {
+    let heads = heads(node, "num_heads")?;
+    let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
+    let mut start = 0;
+    let mut qkv = [packed; 3];
+    for (part, width) in qkv.iter_mut().zip(widths) {
+        let own = columns(b, packed, start, width)?;
+        *part = split_heads(b, node, own, heads)?;
+        start += width;
+    }
+    Ok(qkv)
 }
 
 /// Attention of queries, keys and values side by side.
@@ -207,16 +237,7 @@ fn of_packed(
         return Err(node
             .unsupported("do_rotary: turn queries and keys with RotaryEmbedding before MultiHeadAttention"));
     }
-    let heads = heads(node, "num_heads")?;
-    let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
-    let mut start = 0;
-    let mut qkv = [packed; 3];
-    for (part, width) in qkv.iter_mut().zip(widths) {
-        let own = columns(b, packed, start, width)?;
-        *part = split_heads(b, node, own, heads)?;
-        start += width;
-    }
-    let mut parts = Parts { qkv, past: 0.into() };
+    let mut parts = Parts { qkv: apart(b, node, packed)?, past: 0.into() };
     if let Some(past) = past {
         behind_past(b, node, &mut parts, past)?;
     }
@@ -321,13 +342,19 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
 }
 
 fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(8, "past_sequence_length"), (9, "cache_indirection")], GROWING)?;
     if node.is_used(3) {
         return Err(node.unsupported("the scores of MultiHeadAttention as an output: leave it out, or take Attention of opset 23, which has them"));
     }
     let heads = heads(node, "num_heads")?;
     let [q, mut k, mut v] = given(b, node, heads)?;
     let (past_k, past_v) = (node.optional(6), node.optional(7));
+    if let (Some(keys), Some(values), Some(past)) = (past_k, past_v, node.optional(8)) {
+        let (mask, bias, beams) = (node.optional(4), node.optional(5), node.optional(9));
+        let causal = node.flag("unidirectional", false)?;
+        let call = shared::Call { qkv: [q, k, v], buffers: [keys, values], past, mask, bias, beams, causal };
+        return Ok(shared::attend(b, node, &call)?.to_vec());
+    }
+    refuse(node, &[(9, "cache_indirection")], "it is for keys in buffers, with past_sequence_length")?;
     let past = past_k.and_then(|past| b.sizes(past).get(2).copied()).unwrap_or(0.into());
     (k, v) = (behind(b, past_k, k)?, behind(b, past_v, v)?);
     let weighing = Weighing {

@@ -4,7 +4,7 @@
     onnx_writers_tools.py FOLDER [FAMILY...] [--names PART...]
 
 writes FAMILY_NAME.onnx, with calls of several sizes in FAMILY_NAME.npz. Families: neural (Neural Compressor for ONNX), modelopt (NVIDIA Model Optimizer),
-olive (passes of Olive), runtime (ONNX Runtime's quantizers in further forms), converters (mixed precision, optimizers of graphs, bfloat16), segmentation
+olive (passes of Olive), runtime (ONNX Runtime's quantizers in further forms), converters (mixed precision, optimizers of graphs, functions), segmentation
 (segmentation_models_pytorch), volumes (MONAI). Families that need packages which are not installed are left out.
 """
 import numpy as np
@@ -140,7 +140,6 @@ def converters(folder, names):
     import onnx
     import onnx_graphsurgeon as gs
     import onnxoptimizer
-    import torch
     from onnxconverter_common import auto_mixed_precision
 
     def mixed(source, target, calls):

@@ -64,7 +64,9 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
 fn with_dynamic_pads(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let pads = b.need_ints(node.input(2)?, "the pads")?;
     let known: Option<Vec<u64>> = pads.iter().map(|v| u64::try_from(*v).ok()).collect();
-    let known = known.ok_or_else(|| node.invalid(format!("pads {pads:?} cut")))?;
+    let sides = 2 * b.rank(node.input(0)?).saturating_sub(2);
+    let known = known.filter(|all| all.len() == sides);
+    let known = known.ok_or_else(|| node.invalid(format!("{pads:?} are not {sides} pads")))?;
     transposed(b, node, node.optional(3), Some(known))
 }
 
@@ -98,11 +100,7 @@ fn transposed(
     let pads = match wanted {
         None if auto == AutoPad::Valid => vec![(0, 0); rank],
         None => {
-            let all = match given {
-                Some(all) if all.len() == 2 * rank => all,
-                Some(all) => return Err(node.invalid(format!("pads {all:?} for {rank} dimensions"))),
-                None => sizes(node, "pads", 2 * rank, 0)?,
-            };
+            let all = given.map_or_else(|| sizes(node, "pads", 2 * rank, 0), Ok)?;
             (0..rank).map(|d| (all[d], all[d + rank])).collect()
         }
         Some(wanted) => {

@@ -1,19 +1,15 @@
 //! Attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls.
 
-use halite_ops::{
-    DType, Values,
-    expression::{Function, Operand, Scalar},
-    norm::NormKind,
-    reduce::ReduceKind,
-};
+use halite_ops::{DType, Values, expression::Function, norm::NormKind, reduce::ReduceKind};
 
 use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
     attention::{join_heads, split_heads},
+    microsoft_buffers as buffers,
+    microsoft_mask::key_mask,
     microsoft_quantized::to_float,
-    microsoft_shared as shared,
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},
@@ -71,71 +67,6 @@ pub(super) fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> R
     b.slice(x, &ranges)
 }
 
-/// What is added to the scores so that only some keys count, broadcast to `[batch, heads, queries, keys]`. Forms of masks:
-/// for each sequence its length, or lengths and then starts; for each key, or query and key, whether it counts.
-pub(super) fn key_mask(
-    b: &mut Builder,
-    node: &NodeView<'_>,
-    mask: TensorId,
-    [batch, queries, keys]: [Size; 3],
-) -> Result<TensorId> {
-    let filter = Operand::Constant(Scalar::Float(node.float("mask_filter_value", -10_000.0)?.into()));
-    let zero = Operand::Constant(Scalar::Float(0.0));
-    let int = |value| Operand::Constant(Scalar::Int(value, DType::I64));
-    let dims = b.sizes(mask).to_vec();
-    let one = Size::constant(1);
-    let mask = b.cast(mask, DType::I64)?;
-    if let [count] = dims[..] {
-        let places = b.count_from(0, keys)?;
-        let part = |b: &mut Builder, start: Size| {
-            let part = b.slice(mask, &[Range { start, step: 1, count: batch }])?;
-            b.reshape_to(part, &[batch, one, one, one])
-        };
-        if count == batch {
-            let ends = part(b, 0.into())?;
-            return b.map(&[places, ends], DType::F32, |p, x| {
-                let inside = p.call(Function::Lt, x);
-                p.call(Function::Select, &[inside, zero, filter])
-            });
-        }
-        if count == batch * 2 {
-            let (ends, starts) = (part(b, 0.into())?, part(b, batch)?);
-            return b.map(&[places, ends, starts], DType::F32, |p, x| {
-                let before = p.call(Function::Lt, &x[..2]);
-                let behind = p.call(Function::Ge, &[x[0], x[2]]);
-                let inside = p.call(Function::And, &[before, behind]);
-                p.call(Function::Select, &[inside, zero, filter])
-            });
-        }
-    }
-    let mask = match dims[..] {
-        [b_, k] if [b_, k] == [batch, keys] => b.reshape_to(mask, &[batch, one, one, keys])?,
-        [b_, q, k] if [b_, q, k] == [batch, queries, keys] => {
-            b.reshape_to(mask, &[batch, one, queries, keys])?
-        }
-        // A square for the longest sequence: the rows of these queries.
-        [b_, middle, rows, most]
-            if b_ == batch && middle == 1 && rows >= keys && most >= keys && keys >= queries =>
-        {
-            let rows = Range { start: keys - queries, step: 1, count: queries };
-            b.slice(
-                mask,
-                &[Range::all(batch), Range::all(one), rows, Range { start: 0.into(), step: 1, count: keys }],
-            )?
-        }
-        _ => {
-            let reason = format!(
-                "a mask {dims:?} for {batch} sequences, {queries} queries and {keys} keys is of no form that is known"
-            );
-            return Err(node.unsupported(reason));
-        }
-    };
-    b.map(&[mask], DType::F32, |p, x| {
-        let counts = p.call(Function::Gt, &[x[0], int(0)]);
-        p.call(Function::Select, &[counts, zero, filter])
-    })
-}
-
 /// Attention, `[batch, queries, heads * dim]`.
 fn attend(b: &mut Builder, node: &NodeView<'_>, parts: &Parts, weighing: Weighing) -> Result<TensorId> {
     let [q, k, _] = parts.qkv;
@@ -185,11 +116,11 @@ fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let [mask, past, bias, count] = [3, 4, 5, 6].map(|input| node.optional(input));
     if let (true, Some(past), Some(count)) = (node.flag("past_present_share_buffer", false)?, past, count) {
         let qkv = packed_projection(b, node)?;
-        let buffers = shared::halves(b, node, past)?;
+        let own = buffers::halves(b, node, past)?;
         let causal = node.flag("unidirectional", false)?;
-        let call = shared::Call { qkv, buffers, past: count, mask, bias, beams: None, causal };
-        let [made, keys, values] = shared::attend(b, node, &call)?;
-        return Ok(vec![made, shared::joined(b, [keys, values])?]);
+        let call = buffers::Call { qkv, buffers: own, past: count, mask, bias, beams: None, causal };
+        let [made, keys, values] = buffers::attend(b, node, &call)?;
+        return Ok(vec![made, buffers::joined(b, [keys, values])?]);
     }
     let packed = projection(b, node)?;
     of_packed(b, node, packed, past, mask, bias)
@@ -351,8 +282,8 @@ fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if let (Some(keys), Some(values), Some(past)) = (past_k, past_v, node.optional(8)) {
         let (mask, bias, beams) = (node.optional(4), node.optional(5), node.optional(9));
         let causal = node.flag("unidirectional", false)?;
-        let call = shared::Call { qkv: [q, k, v], buffers: [keys, values], past, mask, bias, beams, causal };
-        return Ok(shared::attend(b, node, &call)?.to_vec());
+        let call = buffers::Call { qkv: [q, k, v], buffers: [keys, values], past, mask, bias, beams, causal };
+        return Ok(buffers::attend(b, node, &call)?.to_vec());
     }
     refuse(node, &[(9, "cache_indirection")], "it is for keys in buffers, with past_sequence_length")?;
     let past = past_k.and_then(|past| b.sizes(past).get(2).copied()).unwrap_or(0.into());

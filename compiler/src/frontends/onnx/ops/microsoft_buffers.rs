@@ -32,6 +32,8 @@ pub(super) fn attend(b: &mut Builder, node: &NodeView<'_>, call: &Call) -> Resul
     };
     let past = b.reshape(call.past, &[])?;
     let past = b.cast(past, DType::I64)?;
+    // Numbers come with the call: none may lie before the buffer.
+    let past = b.at_least(past, 0)?;
     let starts = b.expand_to(past, &[batch])?;
     let new = b.computed(DType::I64, &[], vec![len])?;
     let lengths = b.binary(Function::Add, starts, new)?;

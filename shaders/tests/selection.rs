@@ -73,6 +73,17 @@ fn valhall_uses_no_shared_memory_for_convolutions() {
 }
 
 #[test]
+fn heads_of_few_filters_share_their_windows_on_processors() {
+    for filters in [1, 2, 4, 8] {
+        let text = format!("conv2d:input=8x48x32x32,filter={filters}x48x3x3,pads=1x1x1x1");
+        assert_eq!(chosen(&text, "cpu-llvmpipe-linux"), "conv2d.f32.patches8x4x4s1.s8", "{text}");
+    }
+    // In groups, many are lost.
+    let text = "conv2d:input=1x64x32x32,filter=64x4x3x3,pads=1x1x1x1,groups=16";
+    assert!(!chosen(text, "cpu-llvmpipe-linux").contains("patches"), "{text}");
+}
+
+#[test]
 fn every_sample_runs_on_every_target() {
     // In the short form each sample on every third target.
     let step = if std::env::var_os("HALITE_TEST_THOROUGH").is_some() { 1 } else { 3 };

@@ -171,6 +171,8 @@ pub(crate) fn model(graph: &Message, functions: &[Message]) -> Bytes {
         .bytes(7, graph)
         .bytes(8, opset("", 20))
         .bytes(8, opset("com.microsoft", 1))
+        .bytes(8, opset("com.microsoft.nchwc", 1))
+        .bytes(8, opset("com.ms.internal.nhwc", 20))
         .bytes(8, opset("own", 1))
         .all(25, functions, |function| function.0.clone());
     message.0.into()

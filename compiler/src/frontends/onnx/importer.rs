@@ -13,6 +13,7 @@ use halite_formats::onnx::{
 
 use super::{
     NodeView, Result,
+    blocked::{self, Blocks},
     constant::{Constant, Constants},
     names::{Functions, location_of, own_domain, version_of},
     order::{self, Order, Unordered},
@@ -70,6 +71,8 @@ pub(super) struct Importer<'m> {
     model: &'m Model,
     functions: Functions<'m>,
     constants: Rc<Constants<'m>>,
+    /// Of channels, in models for the processor that saved them.
+    pub(super) blocks: Option<Blocks<'m>>,
     pub(super) builder: Builder,
     /// Imports a node: which operators there are is not known here.
     compute: Compute,
@@ -124,6 +127,7 @@ impl<'m> Importer<'m> {
             model,
             functions: Functions::of(model),
             constants: Rc::new(Constants::of(external)),
+            blocks: Blocks::of(model),
             builder,
             compute,
             scopes: Vec::new(),
@@ -465,6 +469,9 @@ impl<'m> Importer<'m> {
                 }
                 value => attributes.push((attribute.name.as_str(), value)),
             }
+        }
+        if domain == blocked::DOMAIN {
+            attributes.extend(self.blocks.as_ref().map(|blocks| (blocked::SIZE, blocks.size())));
         }
         let used =
             node.outputs.iter().map(|name| !name.is_empty() && names.contains(name.as_str())).collect();

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::OnceLock};
 
+use super::blocked;
+
 /// The inputs of operators that take any number of them.
 const MANY: usize = usize::MAX;
 
@@ -70,7 +72,10 @@ const MICROSOFT: &[(usize, &str)] = &[
         "BiasGelu BiasSplitGelu CDist ExpandDims FastGelu FusedMatMul GatherND GridSample TransposeMatMul Trilu",
     ),
     (3, "BiasAdd DequantizeLinear FusedGemm GroupNorm MatMulBnb4 NhwcConv Pad QuantizeLinear Range"),
-    (4, "FusedConv GatherBlockQuantized RotaryEmbedding SkipSimplifiedLayerNormalization"),
+    (
+        4,
+        "ConvTransposeWithDynamicPads FusedConv GatherBlockQuantized RotaryEmbedding SkipSimplifiedLayerNormalization",
+    ),
     (
         5,
         "DynamicQuantizeMatMul QLinearAveragePool QLinearGlobalAveragePool QLinearLeakyRelu QLinearSigmoid \
@@ -80,7 +85,9 @@ const MICROSOFT: &[(usize, &str)] = &[
     (7, "Attention MatMulIntegerToFloat"),
     (8, "MoE QLinearAdd QLinearMul"),
     (9, "EmbedLayerNormalization QAttention QGemm QLinearConv QLinearWhere"),
+    (9, "DecoderMaskedSelfAttention"),
     (10, "MultiHeadAttention"),
+    (11, "DecoderMaskedMultiHeadAttention"),
     (12, "DynamicQuantizeLSTM"),
     (15, "QMoE"),
     (17, "GroupQueryAttention"),
@@ -103,6 +110,8 @@ pub(super) fn most_inputs(domain: &str, op_type: &str, version: i64) -> Option<u
         "" => onnx.get(op_type).copied(),
         "com.microsoft" => microsoft.get(op_type).copied(),
         "ai.onnx.ml" => classic.get(op_type).copied(),
+        blocked::DOMAIN => Some(if op_type == "Conv" { 4 } else { 1 }),
+        "com.ms.internal.nhwc" => onnx.get(op_type).copied(),
         _ => None,
     };
     let before = |(below, _, names): &&(i64, usize, &str)| {

@@ -4,7 +4,9 @@ use halite_ops::Values;
 
 use super::{
     Model,
-    encode::{FLOAT, INT32, Message, float, floats, graph, int, ints, model, node, port, tensor, text},
+    encode::{
+        FLOAT, INT32, INT64, Message, float, floats, graph, int, ints, model, node, port, tensor, text,
+    },
 };
 use crate::signature::Bindings;
 
@@ -12,26 +14,32 @@ const UINT8: i64 = 2;
 const INT8: i64 = 3;
 
 /// Data of a node: its name, type, dimensions and elements.
-struct Given<'a> {
+pub(super) struct Given<'a> {
     name: &'a str,
     kind: i64,
     dims: Vec<i64>,
     values: Values,
 }
 
-fn given<'a>(name: &'a str, dims: &[i64], values: &[f32]) -> Given<'a> {
+pub(super) fn given<'a>(name: &'a str, dims: &[i64], values: &[f32]) -> Given<'a> {
     let values = Values::Float(values.iter().map(|v| f64::from(*v)).collect());
     Given { name, kind: FLOAT, dims: dims.to_vec(), values }
 }
 
-fn codes<'a>(name: &'a str, kind: i64, dims: &[i64], values: impl IntoIterator<Item = i64>) -> Given<'a> {
+pub(super) fn codes<'a>(
+    name: &'a str,
+    kind: i64,
+    dims: &[i64],
+    values: impl IntoIterator<Item = i64>,
+) -> Given<'a> {
     Given { name, kind, dims: dims.to_vec(), values: Values::Int(values.into_iter().collect()) }
 }
 
 impl Given<'_> {
-    fn constant(&self) -> Message {
+    pub(super) fn constant(&self) -> Message {
         let bytes: Vec<u8> = match (&self.values, self.kind) {
             (Values::Int(all), UINT8 | INT8) => all.iter().map(|v| *v as u8).collect(),
+            (Values::Int(all), INT64) => all.iter().flat_map(|v| v.to_le_bytes()).collect(),
             (Values::Int(all), _) => all.iter().flat_map(|v| (*v as i32).to_le_bytes()).collect(),
             (values, _) => floats(values.floats().into_iter().map(|v| v as f32)),
         };
@@ -40,7 +48,7 @@ impl Given<'_> {
 }
 
 /// The first result of an operator; its inputs but for those in `constants` come with the call.
-fn run(
+pub(super) fn run(
     operator: &str,
     inputs: &[Given<'_>],
     constants: &[Given<'_>],
@@ -62,7 +70,7 @@ fn run(
 }
 
 /// Numbers between -1 and 1 that look drawn.
-fn drawn(count: usize, seed: u32) -> Vec<f32> {
+pub(super) fn drawn(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -71,7 +79,7 @@ fn drawn(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-fn near(found: &[f64], wanted: &[f64]) {
+pub(super) fn near(found: &[f64], wanted: &[f64]) {
     assert_eq!(found.len(), wanted.len());
     let most = wanted.iter().fold(1e-3f64, |most, v| most.max(v.abs()));
     for (a, b) in found.iter().zip(wanted) {
@@ -274,7 +282,7 @@ fn experts_in_codes_are_what_codes_stand_for() {
 }
 
 /// `[1, channels, 4, 4]` with channels last.
-fn turned<T: Copy>(values: &[T], channels: usize) -> Vec<T> {
+pub(super) fn turned<T: Copy>(values: &[T], channels: usize) -> Vec<T> {
     (0..values.len()).map(|at| values[at % channels * (values.len() / channels) + at / channels]).collect()
 }
 

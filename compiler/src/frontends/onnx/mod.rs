@@ -4,6 +4,7 @@
 //! the node computes. What is not a tensor (lists, optional values) exists while the graph is built only; control flow is
 //! in `control`, functions of the model are put in where they are called.
 
+mod blocked;
 mod constant;
 mod control;
 mod conversion;
@@ -17,6 +18,8 @@ mod importer;
 mod inputs;
 mod listed;
 mod mapped;
+#[cfg(test)]
+mod microsoft_layout_tests;
 #[cfg(test)]
 mod microsoft_tests;
 mod model;

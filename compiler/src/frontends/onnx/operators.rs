@@ -28,6 +28,9 @@ pub(super) fn compute<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Resul
         let reason = format!("the node has {count} inputs; {op_type} takes at most {most}");
         return Err(CompileError::invalid(&site.location, reason));
     }
+    if importer.blocks.as_ref().is_some_and(|blocks| blocks.is_view(site.node)) {
+        return Ok(importer.inputs(site)?.into_iter().take(1).flatten().collect());
+    }
     if let Some(import) = control::find(domain, op_type).or_else(|| sequence::find(domain, op_type)) {
         return import(importer, site);
     }

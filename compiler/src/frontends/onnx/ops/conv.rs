@@ -12,6 +12,8 @@ use crate::{
 pub(super) const OPS: &[(&str, Import)] =
     &[("Conv", conv), ("ConvInteger", conv_integer), ("ConvTranspose", conv_transpose)];
 
+pub(super) const MICROSOFT: &[(&str, Import)] = &[("ConvTransposeWithDynamicPads", with_dynamic_pads)];
+
 fn conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (sliding, groups) = convolution(b, node, x, w)?;
@@ -55,6 +57,26 @@ fn conv_integer(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
 }
 
 fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    transposed(b, node, node.optional(2), None)
+}
+
+/// With pads as an input, which must be known.
+fn with_dynamic_pads(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let pads = b.need_ints(node.input(2)?, "the pads")?;
+    let known: Option<Vec<u64>> = pads.iter().map(|v| u64::try_from(*v).ok()).collect();
+    let sides = 2 * b.rank(node.input(0)?).saturating_sub(2);
+    let known = known.filter(|all| all.len() == sides);
+    let known = known.ok_or_else(|| node.invalid(format!("{pads:?} are not {sides} pads")))?;
+    transposed(b, node, node.optional(3), Some(known))
+}
+
+/// A transposed convolution; pads are those of the attribute, if none are given.
+fn transposed(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    bias: Option<TensorId>,
+    given: Option<Vec<u64>>,
+) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (input, taps) = (b.sizes(x).to_vec(), b.dims(w).to_vec());
     if input.len() < 3 || taps.len() != input.len() {
@@ -78,7 +100,7 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
     let pads = match wanted {
         None if auto == AutoPad::Valid => vec![(0, 0); rank],
         None => {
-            let all = sizes(node, "pads", 2 * rank, 0)?;
+            let all = given.map_or_else(|| sizes(node, "pads", 2 * rank, 0), Ok)?;
             (0..rank).map(|d| (all[d], all[d + rank])).collect()
         }
         Some(wanted) => {
@@ -96,7 +118,7 @@ fn conv_transpose(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>>
         }
     };
     let sliding = Sliding { strides, dilations, pads };
-    Ok(vec![b.conv_transpose(x, w, node.optional(2), &sliding, &more, groups(node)?)?])
+    Ok(vec![b.conv_transpose(x, w, bias, &sliding, &more, groups(node)?)?])
 }
 
 /// The spatial sizes that are asked for; old models give those of images and channels too.

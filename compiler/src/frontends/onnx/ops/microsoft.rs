@@ -92,7 +92,7 @@ fn simplified_norm(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>
 type Apply = Box<dyn Fn(&mut Expression, Operand) -> Operand>;
 
 /// The function that a fused operator applies to its result.
-fn activated(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
+pub(super) fn activated(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<TensorId> {
     let name = node.string("activation", "")?;
     let given = node.floats("activation_params")?.unwrap_or_default();
     let first = given.first().copied();
@@ -117,7 +117,7 @@ fn activated(b: &mut Builder, node: &NodeView<'_>, x: TensorId) -> Result<Tensor
     b.map(&[x], element, |p, x| apply(p, x[0]))
 }
 
-fn fused_conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn fused_conv(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let (x, w) = (node.input(0)?, node.input(1)?);
     let (sliding, groups) = convolution(b, node, x, w)?;
     let mut made = b.conv(x, w, node.optional(2), &sliding, groups)?;

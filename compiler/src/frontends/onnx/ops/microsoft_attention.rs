@@ -1,17 +1,14 @@
 //! Attention as `com.microsoft` has it: packed inputs, masks of several forms, keys and values of earlier calls.
 
-use halite_ops::{
-    DType, Values,
-    expression::{Function, Operand, Scalar},
-    norm::NormKind,
-    reduce::ReduceKind,
-};
+use halite_ops::{DType, Values, expression::Function, norm::NormKind, reduce::ReduceKind};
 
 use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
     attention::{join_heads, split_heads},
+    microsoft_buffers as buffers,
+    microsoft_mask::key_mask,
     microsoft_quantized::to_float,
 };
 use crate::{
@@ -53,10 +50,6 @@ pub(super) fn heads(node: &NodeView<'_>, name: &str) -> Result<u64> {
         .ok_or_else(|| node.invalid(format!("{name} is {value}")))
 }
 
-/// What to do where keys lie in a buffer that is larger than what counts of it.
-const GROWING: &str = "export the model with past and present that grow by every call, or with GroupQueryAttention, whose caches \
-    are updated in place";
-
 /// Inputs of an operator for which there is no form here, and what to do instead.
 pub(super) fn refuse(node: &NodeView<'_>, inputs: &[(usize, &str)], instead: &str) -> Result<()> {
     match inputs.iter().find(|(index, _)| node.optional(*index).is_some()) {
@@ -72,71 +65,6 @@ pub(super) fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> R
         *last = Range { start: start.into(), step: 1, count: count.into() };
     }
     b.slice(x, &ranges)
-}
-
-/// What is added to the scores so that only some keys count, broadcast to `[batch, heads, queries, keys]`. Forms of masks:
-/// for each sequence its length, or lengths and then starts; for each key, or query and key, whether it counts.
-fn key_mask(
-    b: &mut Builder,
-    node: &NodeView<'_>,
-    mask: TensorId,
-    [batch, queries, keys]: [Size; 3],
-) -> Result<TensorId> {
-    let filter = Operand::Constant(Scalar::Float(node.float("mask_filter_value", -10_000.0)?.into()));
-    let zero = Operand::Constant(Scalar::Float(0.0));
-    let int = |value| Operand::Constant(Scalar::Int(value, DType::I64));
-    let dims = b.sizes(mask).to_vec();
-    let one = Size::constant(1);
-    let mask = b.cast(mask, DType::I64)?;
-    if let [count] = dims[..] {
-        let places = b.count_from(0, keys)?;
-        let part = |b: &mut Builder, start: Size| {
-            let part = b.slice(mask, &[Range { start, step: 1, count: batch }])?;
-            b.reshape_to(part, &[batch, one, one, one])
-        };
-        if count == batch {
-            let ends = part(b, 0.into())?;
-            return b.map(&[places, ends], DType::F32, |p, x| {
-                let inside = p.call(Function::Lt, x);
-                p.call(Function::Select, &[inside, zero, filter])
-            });
-        }
-        if count == batch * 2 {
-            let (ends, starts) = (part(b, 0.into())?, part(b, batch)?);
-            return b.map(&[places, ends, starts], DType::F32, |p, x| {
-                let before = p.call(Function::Lt, &x[..2]);
-                let behind = p.call(Function::Ge, &[x[0], x[2]]);
-                let inside = p.call(Function::And, &[before, behind]);
-                p.call(Function::Select, &[inside, zero, filter])
-            });
-        }
-    }
-    let mask = match dims[..] {
-        [b_, k] if [b_, k] == [batch, keys] => b.reshape_to(mask, &[batch, one, one, keys])?,
-        [b_, q, k] if [b_, q, k] == [batch, queries, keys] => {
-            b.reshape_to(mask, &[batch, one, queries, keys])?
-        }
-        // A square for the longest sequence: the rows of these queries.
-        [b_, middle, rows, most]
-            if b_ == batch && middle == 1 && rows >= keys && most >= keys && keys >= queries =>
-        {
-            let rows = Range { start: keys - queries, step: 1, count: queries };
-            b.slice(
-                mask,
-                &[Range::all(batch), Range::all(one), rows, Range { start: 0.into(), step: 1, count: keys }],
-            )?
-        }
-        _ => {
-            let reason = format!(
-                "a mask {dims:?} for {batch} sequences, {queries} queries and {keys} keys is of no form that is known"
-            );
-            return Err(node.unsupported(reason));
-        }
-    };
-    b.map(&[mask], DType::F32, |p, x| {
-        let counts = p.call(Function::Gt, &[x[0], int(0)]);
-        p.call(Function::Select, &[counts, zero, filter])
-    })
 }
 
 /// Attention, `[batch, queries, heads * dim]`.
@@ -185,13 +113,46 @@ fn widths(node: &NodeView<'_>, whole: u64) -> Result<[u64; 3]> {
 }
 
 fn attention(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(6, "past_sequence_length")], GROWING)?;
-    let mut packed = b.product(node.input(0)?, node.input(1)?, false)?;
-    if let Some(bias) = node.optional(2) {
-        packed = b.binary(Function::Add, packed, bias)?;
+    let [mask, past, bias, count] = [3, 4, 5, 6].map(|input| node.optional(input));
+    if let (true, Some(past), Some(count)) = (node.flag("past_present_share_buffer", false)?, past, count) {
+        let qkv = packed_projection(b, node)?;
+        let own = buffers::halves(b, node, past)?;
+        let causal = node.flag("unidirectional", false)?;
+        let call = buffers::Call { qkv, buffers: own, past: count, mask, bias, beams: None, causal };
+        let [made, keys, values] = buffers::attend(b, node, &call)?;
+        return Ok(vec![made, buffers::joined(b, [keys, values])?]);
     }
-    let [mask, past, bias] = [3, 4, 5].map(|input| node.optional(input));
+    let packed = projection(b, node)?;
     of_packed(b, node, packed, past, mask, bias)
+}
+
+/// Queries, keys and values side by side, as the first three inputs give them.
+fn projection(b: &mut Builder, node: &NodeView<'_>) -> Result<TensorId> {
+    let packed = b.product(node.input(0)?, node.input(1)?, false)?;
+    match node.optional(2) {
+        Some(bias) => b.binary(Function::Add, packed, bias),
+        None => Ok(packed),
+    }
+}
+
+/// The same apart, `[batch, heads, len, dim]`.
+pub(super) fn packed_projection(b: &mut Builder, node: &NodeView<'_>) -> Result<[TensorId; 3]> {
+    let packed = projection(b, node)?;
+    apart(b, node, packed)
+}
+
+/// Queries, keys and values that lie side by side, `[batch, heads, len, dim]`.
+fn apart(b: &mut Builder, node: &NodeView<'_>, packed: TensorId) -> Result<[TensorId; 3]> {
+    let heads = heads(node, "num_heads")?;
+    let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
+    let mut start = 0;
+    let mut qkv = [packed; 3];
+    for (part, width) in qkv.iter_mut().zip(widths) {
+        let own = columns(b, packed, start, width)?;
+        *part = split_heads(b, node, own, heads)?;
+        start += width;
+    }
+    Ok(qkv)
 }
 
 /// Attention of queries, keys and values side by side.
@@ -207,16 +168,7 @@ fn of_packed(
         return Err(node
             .unsupported("do_rotary: turn queries and keys with RotaryEmbedding before MultiHeadAttention"));
     }
-    let heads = heads(node, "num_heads")?;
-    let widths = widths(node, b.sizes(packed).last().map_or(0, |size| size.exact()))?;
-    let mut start = 0;
-    let mut qkv = [packed; 3];
-    for (part, width) in qkv.iter_mut().zip(widths) {
-        let own = columns(b, packed, start, width)?;
-        *part = split_heads(b, node, own, heads)?;
-        start += width;
-    }
-    let mut parts = Parts { qkv, past: 0.into() };
+    let mut parts = Parts { qkv: apart(b, node, packed)?, past: 0.into() };
     if let Some(past) = past {
         behind_past(b, node, &mut parts, past)?;
     }
@@ -321,13 +273,19 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
 }
 
 fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    refuse(node, &[(8, "past_sequence_length"), (9, "cache_indirection")], GROWING)?;
     if node.is_used(3) {
         return Err(node.unsupported("the scores of MultiHeadAttention as an output: leave it out, or take Attention of opset 23, which has them"));
     }
     let heads = heads(node, "num_heads")?;
     let [q, mut k, mut v] = given(b, node, heads)?;
     let (past_k, past_v) = (node.optional(6), node.optional(7));
+    if let (Some(keys), Some(values), Some(past)) = (past_k, past_v, node.optional(8)) {
+        let (mask, bias, beams) = (node.optional(4), node.optional(5), node.optional(9));
+        let causal = node.flag("unidirectional", false)?;
+        let call = buffers::Call { qkv: [q, k, v], buffers: [keys, values], past, mask, bias, beams, causal };
+        return Ok(buffers::attend(b, node, &call)?.to_vec());
+    }
+    refuse(node, &[(9, "cache_indirection")], "it is for keys in buffers, with past_sequence_length")?;
     let past = past_k.and_then(|past| b.sizes(past).get(2).copied()).unwrap_or(0.into());
     (k, v) = (behind(b, past_k, k)?, behind(b, past_v, v)?);
     let weighing = Weighing {

@@ -22,7 +22,7 @@ pub(super) const MICROSOFT: &[(&str, Import)] = &[
 ];
 
 /// Channels go from the last place to the second.
-fn first(b: &mut Builder, x: TensorId) -> Result<TensorId> {
+pub(super) fn first(b: &mut Builder, x: TensorId) -> Result<TensorId> {
     let rank = b.rank(x);
     if rank < 3 {
         return Ok(x);
@@ -32,7 +32,7 @@ fn first(b: &mut Builder, x: TensorId) -> Result<TensorId> {
 }
 
 /// The other way round.
-fn last(b: &mut Builder, x: TensorId) -> Result<TensorId> {
+pub(super) fn last(b: &mut Builder, x: TensorId) -> Result<TensorId> {
     let rank = b.rank(x);
     if rank < 3 {
         return Ok(x);

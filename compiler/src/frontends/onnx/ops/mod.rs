@@ -15,12 +15,16 @@ mod linear;
 mod linear_attention;
 mod microsoft;
 mod microsoft_attention;
+mod microsoft_buffers;
 mod microsoft_experts;
 mod microsoft_group;
+mod microsoft_layouts;
+mod microsoft_mask;
 mod microsoft_names;
 mod microsoft_pictures;
 mod microsoft_quantized;
 mod microsoft_rows;
+mod microsoft_shared;
 mod microsoft_window;
 mod moves;
 mod norm;
@@ -47,7 +51,7 @@ pub(super) use quantize::quantization;
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use super::{Import, NodeView, Result};
+use super::{Import, NodeView, Result, blocked as blocks};
 
 /// Operators of ONNX's own domain.
 const ONNX: &[&[(&str, Import)]] = &[
@@ -81,6 +85,7 @@ const ONNX: &[&[(&str, Import)]] = &[
 
 /// Operators of `com.microsoft`.
 const MICROSOFT: &[&[(&str, Import)]] = &[
+    conv::MICROSOFT,
     microsoft::MICROSOFT,
     microsoft_attention::MICROSOFT,
     microsoft_experts::MICROSOFT,
@@ -89,6 +94,7 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
     microsoft_names::MICROSOFT,
     microsoft_quantized::MICROSOFT,
     microsoft_rows::MICROSOFT,
+    microsoft_shared::MICROSOFT,
     quantize::MICROSOFT,
     recurrent::MICROSOFT,
 ];
@@ -96,16 +102,23 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
 /// Operators of `ai.onnx.ml`.
 const CLASSIC: &[&[(&str, Import)]] = &[classic::CLASSIC];
 
+/// Operators of `com.microsoft.nchwc` and `com.ms.internal.nhwc`.
+const BLOCKED: &[&[(&str, Import)]] = &[microsoft_layouts::BLOCKED];
+const CHANNELS_LAST: &[&[(&str, Import)]] = &[microsoft_layouts::CHANNELS_LAST];
+
 /// The importer of an operator of a domain (empty for ONNX's own).
 pub(super) fn find(domain: &str, op_type: &str) -> Option<Import> {
-    static TABLES: OnceLock<[HashMap<&str, Import>; 3]> = OnceLock::new();
+    static TABLES: OnceLock<[HashMap<&str, Import>; 5]> = OnceLock::new();
     let table =
         |tables: &[&[(&'static str, Import)]]| tables.iter().flat_map(|t| t.iter().copied()).collect();
-    let [onnx, microsoft, classic] = TABLES.get_or_init(|| [ONNX, MICROSOFT, CLASSIC].map(table));
+    let [onnx, microsoft, classic, blocked, last] =
+        TABLES.get_or_init(|| [ONNX, MICROSOFT, CLASSIC, BLOCKED, CHANNELS_LAST].map(table));
     match domain {
         "" => onnx.get(op_type).copied(),
         "com.microsoft" => microsoft.get(op_type).copied(),
         "ai.onnx.ml" => classic.get(op_type).copied(),
+        blocks::DOMAIN => blocked.get(op_type).copied(),
+        "com.ms.internal.nhwc" => last.get(op_type).copied(),
         _ => None,
     }
 }

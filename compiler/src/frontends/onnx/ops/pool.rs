@@ -79,7 +79,7 @@ pub(super) fn max_pool(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<Tenso
     Ok(vec![made, b.max_pool_indices(x, &kernel, &sliding, &out, column_major)?])
 }
 
-fn global(b: &mut Builder, node: &NodeView<'_>, kind: ReduceKind) -> Result<Vec<TensorId>> {
+pub(super) fn global(b: &mut Builder, node: &NodeView<'_>, kind: ReduceKind) -> Result<Vec<TensorId>> {
     let (x, input) = spatial(b, node)?;
     let axes: Vec<usize> = (2..input.len() + 2).collect();
     Ok(vec![b.reduce(kind, x, &axes, true)?])

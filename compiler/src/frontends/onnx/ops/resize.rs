@@ -18,7 +18,7 @@ pub(super) const OPS: &[(&str, Import)] = &[("Resize", resize), ("Upsample", ups
 const TENSORFLOW_NEAREST: &str = "tf_half_pixel_for_nn";
 
 /// What old operators do: places by the scale alone, and the place before.
-fn plain(node: &NodeView<'_>) -> Result<Resizing> {
+pub(super) fn plain(node: &NodeView<'_>) -> Result<Resizing> {
     Ok(Resizing {
         interpolation: interpolation(node)?,
         placement: Placement::Plain(Coordinates::Asymmetric),
@@ -47,7 +47,12 @@ fn upsample(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     by_scales(b, node, &scales, &plain(node)?)
 }
 
-fn by_scales(b: &mut Builder, node: &NodeView<'_>, scales: &[f64], how: &Resizing) -> Result<Vec<TensorId>> {
+pub(super) fn by_scales(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    scales: &[f64],
+    how: &Resizing,
+) -> Result<Vec<TensorId>> {
     let x = node.input(0)?;
     let axes: Vec<usize> = (0..b.rank(x)).collect();
     if b.sizes(x).iter().any(|size| !size.is_constant())
@@ -109,7 +114,7 @@ fn scaled(
     Ok(axes.iter().zip(scales).map(of).collect())
 }
 
-fn resize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+pub(super) fn resize(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     if !node.since(11) {
         let scales = b.need_floats(node.input(1)?, "the scales")?;
         return by_scales(b, node, &scales, &plain(node)?);
@@ -213,7 +218,7 @@ fn sized(
     Ok(axes.iter().zip(&sizes).zip(scales).map(of).collect())
 }
 
-fn manner(node: &NodeView<'_>) -> Result<Resizing> {
+pub(super) fn manner(node: &NodeView<'_>) -> Result<Resizing> {
     let mode = node.string("coordinate_transformation_mode", "half_pixel")?;
     let placement = match mode.as_str() {
         "half_pixel" => Placement::Plain(Coordinates::HalfPixel),

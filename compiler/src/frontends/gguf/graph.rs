@@ -13,7 +13,7 @@ use super::{
     Result,
     file::{File, Tensors},
     hyper::Hyper,
-    layer::{Call, Held, Place},
+    layer::{Call, Given, Held, Place},
     rope::Rope,
     steps::{NOBODY, Steps},
     streams::Streams,
@@ -116,7 +116,8 @@ fn all_layers(
     let (mut layers, count) = (Vec::new(), call.hyper.layers);
     for (layer, own) in (0..count).zip(&inputs.layers) {
         // Behind the last layer nothing reads the other tokens any more.
-        let (state, own) = call.layer(b, x, layer, own, wanted.filter(|_| layer + 1 == count))?;
+        let wanted = wanted.filter(|_| layer + 1 == count);
+        let (state, own) = call.layer(b, Given { layer, x, held: own, wanted })?;
         x = state;
         layers.push(own);
     }
@@ -134,7 +135,8 @@ fn layers_of_streams(
 ) -> Result<(TensorId, Vec<Held>)> {
     let (mut x, mut layers) = (call.begun(b, x, streams)?, Vec::new());
     for (layer, own) in (0..call.hyper.layers).zip(&inputs.layers) {
-        let (state, own) = call.layer_of_streams(b, x, layer, own, streams)?;
+        let given = Given { layer, x, held: own, wanted: None };
+        let (state, own) = call.layer_of_streams(b, given, streams)?;
         x = state;
         layers.push(own);
     }

@@ -71,7 +71,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
         x = call.model_norm(b, x, hyper.family.output_norm)?;
     }
     // Weights that make logits have no part in this.
-    for name in ["output.weight", "output.bias"] {
+    for name in ["output.weight", "output.bias", "output.scale", "output.input_scale"] {
         tensors.find(name);
     }
     let pooled = pooled(b, hyper, x, len)?;

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
-use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout};
+use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout, expression::Function};
 
 use super::{Result, family::Family};
 use crate::{
@@ -217,6 +217,20 @@ impl<'a> Tensors<'a> {
             return Err(invalid(format!("the tensor '{name}' is {element} {own:?}, and not F32 {dims:?}")));
         }
         b.constant(name, DType::F32.into(), dims, tensor.bytes.clone()).map(Some)
+    }
+
+    /// What a product with weights made, times the factor of all of them, where the file has one (`.scale`).
+    pub fn rescaled(&self, b: &mut Builder, made: TensorId, part: &str) -> Result<TensorId> {
+        // The other factor is for devices that round activations to 4 bits.
+        self.find(&format!("{part}.input_scale"));
+        let name = format!("{part}.scale");
+        match self.dims(&name) {
+            Some([1]) => match self.vector(b, &name, 1)? {
+                Some(scale) => b.binary(Function::Mul, made, scale),
+                None => Ok(made),
+            },
+            _ => Ok(made),
+        }
     }
 
     /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use, and

@@ -90,11 +90,14 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
-    let head = match tensors.find("output.weight") {
-        Some(_) => tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?,
-        None => table,
+    let mut logits = match tensors.find("output.weight") {
+        Some(_) => {
+            let head = tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?;
+            let made = b.row_product(x, &head)?;
+            tensors.rescaled(b, made, "output")?
+        }
+        None => b.row_product(x, &table)?,
     };
-    let mut logits = b.row_product(x, &head)?;
     if let Some(bias) = tensors.vector(b, "output.bias", hyper.vocabulary)? {
         logits = b.binary(Function::Add, logits, bias)?;
     }

@@ -234,7 +234,7 @@ impl Call<'_> {
         }
     }
 
-    /// A product with weights, and a bias if there is one.
+    /// A product with weights, with their factor and a bias if there are such.
     pub fn linear(
         &self,
         b: &mut Builder,
@@ -245,6 +245,7 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let weights = self.tensors.matrix(b, &self.name(layer, part, "weight"), [rows, length])?;
         let made = b.row_product(x, &weights)?;
+        let made = self.tensors.rescaled(b, made, &self.bare_name(layer, part))?;
         match self.tensors.vector(b, &self.name(layer, part, "bias"), rows)? {
             Some(bias) => b.binary(Function::Add, made, bias),
             None => Ok(made),

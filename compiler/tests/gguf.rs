@@ -103,6 +103,12 @@ fn weights_in_all_blocks_have_the_logits_of_llama_cpp() {
     ["blocks", "blocks-moe"].into_iter().for_each(has_the_logits_of_llama_cpp);
 }
 
+/// Factors of whole matrices and of experts' matrices.
+#[test]
+fn products_have_the_factors_beside_their_weights() {
+    has_the_logits_of_llama_cpp("nvfp4");
+}
+
 #[test]
 fn states_are_the_same_whatever_the_pieces_of_a_text() {
     let text: Vec<i64> = (0..110).map(|place| (place * 37 + 5) % 250 + 3).collect();

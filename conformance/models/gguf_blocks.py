@@ -1,6 +1,6 @@
 """Writes small GGUF models whose matrices are in types that the package gguf reads and does not write, with what llama.cpp makes of them.
 
-    python gguf_blocks.py compiler/tests/data/gguf LIBRARIES
+    python gguf_blocks.py compiler/tests/data/gguf LIBRARIES [NAME...]
 
 LIBRARIES is a folder as for gguf_tiny.py. Needs `gguf` 0.19 and `numpy`. Blocks are random bytes with scales that give weights of moderate
 size. NAME.json is as gguf_families.py writes it: logits behind a prompt, and behind tokens that come one by one, of the same model with all
@@ -19,23 +19,28 @@ from gguf_families import PROMPT, STEPS
 from gguf_tiny import Llama, scores_vocabulary
 
 # Rows of whole blocks of 256.
-WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT, EXPERTS = 256, 4, 2, 64, 256, 128, 4
+WIDTH, HEADS, KV_HEADS, DIM, CONTEXT, EXPERTS = 256, 4, 2, 64, 128, 4
 
 # Where blocks have their 16-bit float.
 SCALES = {Type.TQ1_0: 52, Type.TQ2_0: 64}
 
-# File, architecture, types of matrices by name, those of each layer, experts.
+# All in blocks of 64, and narrower.
+NARROW = 128
+EXPERTS_IN_FP4 = {name: Type.NVFP4 for name in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps")}
+
+# File, architecture, types of matrices by name, those of each layer, experts, width, whether products have factors (`.scale`).
 MODELS = (
     ("blocks", "llama", {"token_embd": Type.IQ3_S, "output": Type.IQ2_S}, (
         {"attn_q": Type.IQ2_XXS, "attn_k": Type.IQ2_XS, "attn_v": Type.IQ3_XXS, "attn_output": Type.IQ1_S,
          "ffn_gate": Type.IQ1_M, "ffn_up": Type.TQ2_0, "ffn_down": Type.TQ1_0},
         {"attn_q": Type.IQ2_S, "attn_k": Type.NVFP4, "attn_v": Type.Q1_0, "attn_output": Type.IQ3_S,
          "ffn_gate": Type.IQ2_XXS, "ffn_up": Type.IQ2_XXS, "ffn_down": Type.IQ3_XXS},
-    ), 0),
+    ), 0, WIDTH, False),
     ("blocks-moe", "qwen3moe", {"token_embd": Type.IQ1_M, "output": Type.IQ2_XS}, (
         {"attn_q": Type.IQ3_XXS, "attn_k": Type.IQ3_XXS, "attn_v": Type.IQ3_XXS, "attn_output": Type.IQ2_XXS,
          "ffn_gate_exps": Type.IQ2_XXS, "ffn_up_exps": Type.IQ2_XXS, "ffn_down_exps": Type.IQ3_XXS},
-    ), EXPERTS),
+    ), EXPERTS, WIDTH, False),
+    ("nvfp4", "qwen3moe", {"token_embd": Type.NVFP4, "output": Type.NVFP4}, (EXPERTS_IN_FP4,) * 2, EXPERTS, NARROW, True),
 )  # fmt: skip
 
 
@@ -75,15 +80,15 @@ def random_rows(random, kind, rows, length, size=1.0):
     return blocks.reshape(rows, -1)
 
 
-def write(path, arch, ends, layers, experts, as_floats):
+def write(path, arch, ends, layers, experts, width, scaled, as_floats):
     """One file."""
     random = np.random.default_rng(7)
     w = GGUFWriter(path, arch)
     w.add_name(f"random blocks, {arch}")
     w.add_context_length(CONTEXT)
-    w.add_embedding_length(WIDTH)
+    w.add_embedding_length(width)
     w.add_block_count(len(layers))
-    w.add_feed_forward_length(INNER)
+    w.add_feed_forward_length(width)
     w.add_head_count(HEADS)
     w.add_head_count_kv(KV_HEADS)
     w.add_key_length(DIM)
@@ -93,47 +98,56 @@ def write(path, arch, ends, layers, experts, as_floats):
     if experts:
         w.add_expert_count(experts)
         w.add_expert_used_count(2)
-        w.add_expert_feed_forward_length(INNER)
+        w.add_expert_feed_forward_length(width)
     count = scores_vocabulary(w)
 
     def matrix(name, kind, rows, length, size=1.0, many=()):
         packed = random_rows(random, kind, int(np.prod(many, initial=rows)), length, size)
         packed = packed.reshape(*many, rows, -1)
+        scale = np.float32(1)
+        if scaled and name != "token_embd":
+            # A factor of the whole matrix, of each expert's; and what activations would be rounded by.
+            scale = random.uniform(0.5, 1.5, many or 1).astype(np.float32)
+        if scaled and name != "token_embd" and not as_floats:
+            w.add_tensor(f"{name}.scale", scale)
+            w.add_tensor(f"{name}.input_scale", 0.01 * scale)
         if as_floats:
-            w.add_tensor(f"{name}.weight", floats(packed, kind))
+            w.add_tensor(f"{name}.weight", floats(packed, kind) * (scale.reshape(-1, 1, 1) if many else scale))
         else:
             w.add_tensor(f"{name}.weight", packed, raw_dtype=kind)
 
     def vector(name, length):
         w.add_tensor(f"{name}.weight", (1 + 0.2 * random.standard_normal(length)).astype(np.float32))
 
-    matrix("token_embd", ends["token_embd"], count, WIDTH, 4.0)
-    vector("output_norm", WIDTH)
-    matrix("output", ends["output"], count, WIDTH, 4.0)
+    matrix("token_embd", ends["token_embd"], count, width, 4.0)
+    vector("output_norm", width)
+    matrix("output", ends["output"], count, width, 4.0)
     sizes = {"attn_q": HEADS * DIM, "attn_k": KV_HEADS * DIM, "attn_v": KV_HEADS * DIM}
     for number, types in enumerate(layers):
         at = f"blk.{number}."
-        vector(at + "attn_norm", WIDTH)
-        vector(at + "ffn_norm", WIDTH)
+        vector(at + "attn_norm", width)
+        vector(at + "ffn_norm", width)
         if experts:
             vector(at + "attn_q_norm", DIM)
             vector(at + "attn_k_norm", DIM)
-            w.add_tensor(at + "ffn_gate_inp.weight", (0.2 * random.standard_normal((experts, WIDTH))).astype(np.float32))
+            w.add_tensor(at + "ffn_gate_inp.weight", (0.2 * random.standard_normal((experts, width))).astype(np.float32))
         for name, kind in types.items():
             many = (experts,) if name.endswith("_exps") else ()
-            matrix(at + name, kind, sizes.get(name, WIDTH), HEADS * DIM if name == "attn_output" else WIDTH, 1.0, many)
+            matrix(at + name, kind, sizes.get(name, width), HEADS * DIM if name == "attn_output" else width, 1.0, many)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
 
 
-def main(out, libraries):
+def main(out, libraries, *names):
     prompt = [int(token) for token in np.random.default_rng(2).integers(3, 250, PROMPT)]
     further = [int(token) for token in np.random.default_rng(5).integers(3, 250, STEPS)]
-    for name, arch, ends, layers, experts in MODELS:
+    for name, *model in MODELS:
+        if names and name not in names:
+            continue
         path = os.path.join(out, name + ".gguf")
-        write(path, arch, ends, layers, experts, False)
+        write(path, *model, False)
 
         def logits(path):
             llama = Llama(libraries, path)
@@ -145,7 +159,7 @@ def main(out, libraries):
         packed = logits(path)
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "floats.gguf")
-            write(plain, arch, ends, layers, experts, True)
+            write(plain, *model, True)
             first, last = logits(plain)
         apart = [float(abs(one - other).max()) for one, other in zip(packed, (first, last))]
         print(name, os.path.getsize(path), "bytes; packed weights", apart, "apart; largest logit", float(abs(first).max()))
@@ -156,4 +170,4 @@ def main(out, libraries):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:])

@@ -82,7 +82,60 @@ def world(w):
     return len(texts)
 
 
+# Names of pre-tokenizers that are split by other patterns than those of other files of the tests.
+PRETOKENIZERS = [
+    "afmoe", "bailingmoe", "bloom", "cohere2moe", "dbrx", "deepseek-coder", "deepseek-llm", "deepseek-v3", "glm4", "gpt-2", "gpt-4o", "granite-embed-multi-97m", "grok-2",
+    "hunyuan-dense", "kimi-k2", "llama-bpe", "minicpm5", "minimax-m2", "qwen2", "qwen35", "seed-coder", "smollm", "solar-open", "tekken", "tiny_aya", "viking",
+]  # fmt: skip
+WORDS = [
+    *TEXTS[:5], "HelloWorld's 1234567 12 1", "x=10;\r\n y", "don't WE'RE l'été", "中文字123中文 カタカナ ひらがな", "한국어 텍스트 42", "٣٤٥ ½ Ⅷ", "ภาษาไทย", "f(x)->y; // @the_in #tag $5.00",
+    "\n\n\n  a\n", "tabs\t\tin", "...!? (the)", "Ünïcödé ABCdef", "。，中！the", "ＡＢＣ１２３", "e\u0301t 12!\n", "a1b22c333d4444",
+]  # fmt: skip
+
+
+def pairs(w):
+    """Bytes, and all pairs of them that are neighbours in the texts: what joins them tells where texts were split."""
+    own = gguf_tiny.characters()
+    written = ["".join(own[byte] for byte in text.encode()) for text in WORDS]
+    joined = sorted({text[at : at + 2] for text in written for at in range(len(text) - 1)})
+    texts = [*sorted(own.values()), *joined, "<|endoftext|>"]
+    w.add_tokenizer_model("gpt2")
+    w.add_token_list(texts)
+    w.add_token_merges([f"{pair[0]} {pair[1]}" for pair in joined])
+    w.add_token_types([1] * (len(texts) - 1) + [3])
+    w.add_bos_token_id(len(texts) - 1)
+    w.add_eos_token_id(len(texts) - 1)
+    w.add_add_bos_token(False)
+    return len(texts)
+
+
+def write_pairs(out, libraries):
+    """The metadata alone, and the tokens of texts by the name of the pre-tokenizer."""
+    w = gguf_tiny.GGUFWriter(os.path.join(out, "tokenizer-pairs.gguf"), "llama")
+    pairs(w)
+    w.add_tokenizer_pre("default")
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.close()
+    made = {}
+    for name in PRETOKENIZERS:
+
+        def vocabulary(w):
+            w.add_tokenizer_pre(name)
+            return pairs(w)
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pairs.gguf")
+            gguf_families.write(path, "hunyuan-dense", vocabulary, False)
+            llama = gguf_tiny.Llama(libraries, path)
+            made[name] = [llama.tokens(text, False) for text in WORDS]
+    with open(os.path.join(out, "tokenizer-pairs.json"), "w") as file:
+        json.dump({"texts": WORDS, "tokens": made}, file)
+        file.write("\n")
+
+
 def main(out, libraries):
+    write_pairs(out, libraries)
     for name, vocabulary in (("unigram", unigram), ("world", world)):
         path = os.path.join(out, f"tokenizer-{name}.gguf")
         gguf_families.write(path, "hunyuan-dense", vocabulary, False)

@@ -47,13 +47,15 @@ pub(crate) enum Split {
     Bytes,
     /// Into parts of so many characters.
     Length(usize),
+    /// Numbers into groups of three digits, counted from their end.
+    Thousands,
 }
 
 impl Split {
     /// How many times as long a text may become.
     pub fn growth(&self) -> usize {
         match self {
-            Split::Matches { .. } | Split::Length(_) => 1,
+            Split::Matches { .. } | Split::Length(_) | Split::Thousands => 1,
             Split::Spaces { .. } => 5,
             Split::Space | Split::Bytes => 2,
         }
@@ -66,6 +68,7 @@ impl Split {
                 Split::Matches { pattern, behaviour, inverted } => {
                     word.cut(cuts(pattern, &word.text, *behaviour, *inverted), made);
                 }
+                Split::Thousands => word.cut(thousands(&word.text), made),
                 Split::Spaces { mark, before, splits } => spaces(word, *mark, *before, *splits, made),
                 Split::Space if !word.text.starts_with(' ') => {
                     made.push(Word { text: format!(" {}", word.text).into(), ..word });
@@ -135,6 +138,29 @@ fn cuts(pattern: &Pattern, text: &str, behaviour: Behaviour, inverted: bool) -> 
     }
     if behaviour == Behaviour::WithNext {
         cuts.reverse();
+    }
+    cuts
+}
+
+/// Where groups of three digits begin and end, and what lies between numbers.
+fn thousands(text: &str) -> Vec<(usize, usize)> {
+    let all: Vec<(usize, char)> = text.char_indices().collect();
+    let mut cuts = Vec::new();
+    for run in all.chunk_by(|one, next| one.1.is_numeric() == next.1.is_numeric()) {
+        // The first group of a number has what is left.
+        let first = match (run.len() % 3, run[0].1.is_numeric()) {
+            (_, false) => run.len(),
+            (0, true) => 3,
+            (rest, true) => rest,
+        };
+        let (head, tail) = run.split_at(first);
+        for group in std::iter::once(head).chain(tail.chunks(3)) {
+            if let [(start, _), ..] = group
+                && let [.., (last, c)] = group
+            {
+                cuts.push((*start, last + c.len_utf8()));
+            }
+        }
     }
     cuts
 }

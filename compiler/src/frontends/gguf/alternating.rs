@@ -11,7 +11,7 @@ use halite_sizes::Size;
 use super::{
     Result,
     file::invalid,
-    layer::{Call, Held},
+    layer::{Call, Given, Held},
     steps::float,
     streams::Streams,
 };
@@ -126,17 +126,16 @@ impl Call<'_> {
     pub fn layer_of_streams(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
+        given: Given<'_>,
         streams: &Streams,
     ) -> Result<(TensorId, Held)> {
+        let Given { layer, x, .. } = given;
         b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
         let predicted = self.predicted(b, x, layer, streams)?;
         let active = self.stream(b, predicted, streams.active)?;
         let normed = self.row_norm(b, active, layer, "attn_norm", self.hyper.width)?;
         let low = self.low_rank(b, normed, layer)?;
-        let (attended, held) = self.mixed(b, normed, layer, held)?;
+        let (attended, held) = self.mixed(b, Given { x: normed, ..given })?;
         let half = Operand::Constant(Scalar::Float(f64::from(0.5_f32.sqrt())));
         let state = b.map(&[active, attended, low], DType::F32, |p, x| {
             let sum = p.call(Function::Add, &x[..2]);
@@ -144,8 +143,8 @@ impl Call<'_> {
             p.call(Function::Mul, &[sum, half])
         })?;
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
-        let given = self.row_norm(b, state, layer, "ffn_norm", self.hyper.width)?;
-        let fed = self.feed_forward(b, [given, x, state], layer)?;
+        let normed = self.row_norm(b, state, layer, "ffn_norm", self.hyper.width)?;
+        let fed = self.feed_forward(b, [normed, x, state], layer)?;
         let computed = b.binary(Function::Add, state, fed)?;
         let made = self.amended(b, [predicted, computed], layer, streams)?;
         Ok((self.with_layer_input(b, made, layer, streams)?, held))

@@ -6,7 +6,11 @@
 use halite_ops::{DType, expression::Function, norm::NormKind};
 use halite_sizes::Size;
 
-use super::{Result, layer::Call, recurrent::DeltaNet};
+use super::{
+    Result,
+    layer::{Call, Given},
+    recurrent::DeltaNet,
+};
 use crate::{
     build::{Builder, Normalization, Range},
     graph::TensorId,
@@ -39,16 +43,14 @@ impl Call<'_> {
     pub fn delta_net(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
+        given: Given<'_>,
         sizes: &DeltaNet,
-        held: &[TensorId],
     ) -> Result<(TensorId, Vec<TensorId>)> {
+        let Given { layer, x, held, .. } = given;
         let inner = sizes.heads * sizes.state;
         let [own, gate] = self.delta_inputs(b, x, layer, sizes)?;
         let channels = sizes.convolved();
-        let (own, kept) =
-            self.activated_conv(b, own, layer, [sizes.taps, channels], held.first().copied())?;
+        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, channels], held.state(0))?;
         let group = sizes.groups * sizes.state;
         let queries = self.columns(b, own, 0, group)?;
         let queries = self.delta_keys(b, queries, sizes)?;
@@ -64,7 +66,7 @@ impl Call<'_> {
         let part = self.counted(b, part)?;
         let (_, decay) = self.decays(b, steps, layer, sizes.heads)?;
         let tokens = Tokens { queries, keys, values, decay, part };
-        let (made, state) = self.corrected(b, &tokens, sizes, held.get(1).copied())?;
+        let (made, state) = self.corrected(b, &tokens, sizes, held.state(1))?;
         let made = self.row_norm(b, made, layer, "ssm_norm", sizes.state)?;
         let made = self.heads_last(b, made, inner)?;
         let made = b.map(&[made, gate], DType::F32, |p, x| {

@@ -11,7 +11,7 @@ use super::{
     file::{File, Tensors},
     graph::{embedded, has_embedding_norm, tables},
     hyper::{Hyper, Pooling},
-    layer::{Call, Held},
+    layer::{Call, Given, Held},
 };
 use crate::{
     SourceLocation,
@@ -64,14 +64,14 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
     for layer in 0..hyper.layers {
-        (x, _) = call.layer(b, x, layer, &Held::default(), None)?;
+        (x, _) = call.layer(b, Given { layer, x, held: &Held::default(), wanted: None })?;
     }
     b.at(SourceLocation::new("output"));
     if hyper.flow != Flow::BehindSum {
         x = call.model_norm(b, x, hyper.family.output_norm)?;
     }
     // Weights that make logits have no part in this.
-    for name in ["output.weight", "output.bias"] {
+    for name in ["output.weight", "output.bias", "output.scale", "output.input_scale"] {
         tensors.find(name);
     }
     let pooled = pooled(b, hyper, x, len)?;

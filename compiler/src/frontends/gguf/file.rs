@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
-use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout};
+use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout, expression::Function};
 
 use super::{Result, family::Family};
 use crate::{
@@ -45,6 +45,11 @@ pub(super) fn invalid(reason: impl Into<String>) -> CompileError {
 /// The error that a file asks for what is not supported.
 pub(super) fn unsupported(reason: impl Into<String>) -> CompileError {
     CompileError::unsupported(&SourceLocation::default(), reason)
+}
+
+/// The error that a tensor is missing.
+pub(super) fn missing(name: &str) -> CompileError {
+    invalid(format!("the tensor '{name}' is missing"))
 }
 
 impl File {
@@ -140,7 +145,7 @@ impl<'a> Tensors<'a> {
     }
 
     fn need(&self, name: &str, dims: &[u64]) -> Result<&'a Tensor> {
-        let tensor = self.find(name).ok_or_else(|| invalid(format!("the tensor '{name}' is missing")))?;
+        let tensor = self.find(name).ok_or_else(|| missing(name))?;
         if tensor.dims != dims {
             return Err(invalid(format!("the tensor '{name}' is {:?}, and not {dims:?}", tensor.dims)));
         }
@@ -202,6 +207,30 @@ impl<'a> Tensors<'a> {
         }
         let floats = tensor.bytes.chunks_exact(4);
         Ok(Some(floats.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()))
+    }
+
+    /// The floats of a tensor with other dimensions, if it is there: its elements are as many.
+    pub fn floats_as(&self, b: &mut Builder, name: &str, dims: &[u64]) -> Result<Option<TensorId>> {
+        let Some(tensor) = self.find(name) else { return Ok(None) };
+        if tensor.element != "F32" || dims.iter().product::<u64>() != (tensor.bytes.len() / 4) as u64 {
+            let (element, own) = (tensor.element, &tensor.dims);
+            return Err(invalid(format!("the tensor '{name}' is {element} {own:?}, and not F32 {dims:?}")));
+        }
+        b.constant(name, DType::F32.into(), dims, tensor.bytes.clone()).map(Some)
+    }
+
+    /// What a product with weights made, times the factor of all of them, where the file has one (`.scale`).
+    pub fn rescaled(&self, b: &mut Builder, made: TensorId, part: &str) -> Result<TensorId> {
+        // The other factor is for devices that round activations to 4 bits.
+        self.find(&format!("{part}.input_scale"));
+        let name = format!("{part}.scale");
+        match self.dims(&name) {
+            Some([1]) => match self.vector(b, &name, 1)? {
+                Some(scale) => b.binary(Function::Mul, made, scale),
+                None => Ok(made),
+            },
+            _ => Ok(made),
+        }
     }
 
     /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use, and

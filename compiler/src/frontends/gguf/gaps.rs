@@ -5,20 +5,14 @@ use halite_ops::expression::Function;
 
 use super::{
     Result,
-    layer::{Call, Held},
+    layer::{Call, Given, Held},
 };
 use crate::{build::Builder, graph::TensorId};
 
 impl Call<'_> {
     /// The state behind a layer of those parts that it has.
-    pub fn layer_with_gaps(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
-        kept: Option<TensorId>,
-    ) -> Result<(TensorId, Held)> {
+    pub fn layer_with_gaps(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        let Given { layer, x, held, .. } = given;
         let (mixer, width) = (self.hyper.mixer(layer), self.hyper.width);
         let (mut state, mut own) = (x, Held::default());
         if mixer.attends {
@@ -31,7 +25,7 @@ impl Call<'_> {
             let made = self.linear(b, normed, layer, "attn_output", [width, width])?;
             state = b.binary(Function::Add, state, made)?;
         }
-        let state = kept.map_or(Ok(state), |rows| b.gather(state, rows, 0))?;
+        let state = given.wanted_of(b, state)?;
         if !mixer.feeds {
             return Ok((state, own));
         }

@@ -13,7 +13,7 @@ use super::{
     Result,
     file::{File, Tensors},
     hyper::Hyper,
-    layer::{Call, Held, Place},
+    layer::{Call, Given, Held, Place},
     rope::Rope,
     steps::{NOBODY, Steps},
     streams::Streams,
@@ -90,11 +90,14 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
-    let head = match tensors.find("output.weight") {
-        Some(_) => tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?,
-        None => table,
+    let mut logits = match tensors.find("output.weight") {
+        Some(_) => {
+            let head = tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?;
+            let made = b.row_product(x, &head)?;
+            tensors.rescaled(b, made, "output")?
+        }
+        None => b.row_product(x, &table)?,
     };
-    let mut logits = b.row_product(x, &head)?;
     if let Some(bias) = tensors.vector(b, "output.bias", hyper.vocabulary)? {
         logits = b.binary(Function::Add, logits, bias)?;
     }
@@ -116,7 +119,8 @@ fn all_layers(
     let (mut layers, count) = (Vec::new(), call.hyper.layers);
     for (layer, own) in (0..count).zip(&inputs.layers) {
         // Behind the last layer nothing reads the other tokens any more.
-        let (state, own) = call.layer(b, x, layer, own, wanted.filter(|_| layer + 1 == count))?;
+        let wanted = wanted.filter(|_| layer + 1 == count);
+        let (state, own) = call.layer(b, Given { layer, x, held: own, wanted })?;
         x = state;
         layers.push(own);
     }
@@ -134,7 +138,8 @@ fn layers_of_streams(
 ) -> Result<(TensorId, Vec<Held>)> {
     let (mut x, mut layers) = (call.begun(b, x, streams)?, Vec::new());
     for (layer, own) in (0..call.hyper.layers).zip(&inputs.layers) {
-        let (state, own) = call.layer_of_streams(b, x, layer, own, streams)?;
+        let given = Given { layer, x, held: own, wanted: None };
+        let (state, own) = call.layer_of_streams(b, given, streams)?;
         x = state;
         layers.push(own);
     }

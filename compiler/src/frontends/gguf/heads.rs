@@ -140,6 +140,9 @@ fn own_caches(keys: &Keys<'_>, layers: u64) -> Result<u64> {
 pub(super) fn buckets(keys: &Keys<'_>) -> Result<Option<u64>> {
     let name = "attention.relative_buckets_count";
     match keys.optional(name)? {
+        Some(_) if !keys.family.encoder => {
+            Err(unsupported(format!("'{}', which encoders alone have", keys.key(name))))
+        }
         Some(count) if !(4..=MOST_BUCKETS).contains(&count) || count % 2 != 0 => {
             Err(invalid(format!("'{}' is {count}; there are 4 to {MOST_BUCKETS}", keys.key(name))))
         }

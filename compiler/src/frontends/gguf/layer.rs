@@ -12,7 +12,7 @@ use halite_sizes::Size;
 use super::{
     Result,
     family::Flow,
-    file::{Tensors, invalid},
+    file::{Tensors, missing},
     hyper::Hyper,
     recurrent::Recurrent,
     steps::Steps,
@@ -35,6 +35,33 @@ pub(super) struct Held {
     pub caches: Option<Caches>,
     /// Rows of its other states, `f32[sequences, elements]`.
     pub states: Vec<TensorId>,
+}
+
+impl Held {
+    /// One of its other states, by its place among them.
+    pub fn state(&self, place: usize) -> Option<TensorId> {
+        self.states.get(place).copied()
+    }
+}
+
+/// What a layer is given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given<'a> {
+    /// Its number.
+    pub layer: u64,
+    /// The states of tokens before it, `[rows, width]`; of a part of a layer what that takes.
+    pub x: TensorId,
+    /// What it kept in the call before.
+    pub held: &'a Held,
+    /// The tokens whose states are wanted behind it, where not all are, `i32[rows]`.
+    pub wanted: Option<TensorId>,
+}
+
+impl Given<'_> {
+    /// The rows that are wanted.
+    pub fn wanted_of(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
+        self.wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))
+    }
 }
 
 /// Where new tokens go in caches.
@@ -106,7 +133,7 @@ impl Call<'_> {
         let name = self.name(layer, part, "weight");
         match self.tensors.dims(&name) {
             Some([.., columns]) if *columns > 0 => Ok(*columns),
-            _ => Err(invalid(format!("the tensor '{name}' is missing"))),
+            _ => Err(missing(&name)),
         }
     }
 
@@ -131,20 +158,9 @@ impl Call<'_> {
 
     /// A norm of the whole model, which has to be there.
     pub fn model_norm(&self, b: &mut Builder, x: TensorId, part: &str) -> Result<TensorId> {
-        if self.hyper.family.bare_norms {
-            return self.norm(b, x, None, None);
-        }
-        let width = self.hyper.width;
-        let mut name = format!("{part}.weight");
-        if self.tensors.dims(&name).is_none() && self.tensors.dims(part).is_some() {
-            // Some converters leave the kind out.
-            name = part.to_owned();
-        }
-        let scale = self.tensors.vector(b, &name, width)?;
-        let bias = self.tensors.vector(b, &format!("{part}.bias"), width)?;
-        match scale {
-            Some(_) => self.norm(b, x, scale, bias),
-            None => Err(invalid(format!("the tensor '{name}' is missing"))),
+        match self.hyper.family.bare_norms {
+            true => self.norm(b, x, None, None),
+            false => self.named_norm(b, x, part, self.hyper.width),
         }
     }
 
@@ -185,17 +201,21 @@ impl Call<'_> {
         part: &str,
         length: u64,
     ) -> Result<TensorId> {
-        let mut name = self.name(layer, part, "weight");
-        if self.tensors.dims(&name).is_none() {
+        self.named_norm(b, x, &self.bare_name(layer, part), length)
+    }
+
+    /// A norm of rows of `length` elements by weights of this name, which have to be there, and a bias if there is one.
+    fn named_norm(&self, b: &mut Builder, x: TensorId, part: &str, length: u64) -> Result<TensorId> {
+        let mut name = format!("{part}.weight");
+        if self.tensors.dims(&name).is_none() && self.tensors.dims(part).is_some() {
             // Some converters leave the kind out.
-            let bare = self.bare_name(layer, part);
-            name = if self.tensors.dims(&bare).is_some() { bare } else { name };
+            name = part.to_owned();
         }
         let scale = self.tensors.vector(b, &name, length)?;
-        let bias = self.tensors.vector(b, &self.name(layer, part, "bias"), length)?;
+        let bias = self.tensors.vector(b, &format!("{part}.bias"), length)?;
         match scale {
             Some(_) => self.norm(b, x, scale, bias),
-            None => Err(invalid(format!("the tensor '{name}' is missing"))),
+            None => Err(missing(&name)),
         }
     }
 
@@ -214,7 +234,7 @@ impl Call<'_> {
         }
     }
 
-    /// A product with weights, and a bias if there is one.
+    /// A product with weights, with their factor and a bias if there are such.
     pub fn linear(
         &self,
         b: &mut Builder,
@@ -225,6 +245,7 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let weights = self.tensors.matrix(b, &self.name(layer, part, "weight"), [rows, length])?;
         let made = b.row_product(x, &weights)?;
+        let made = self.tensors.rescaled(b, made, &self.bare_name(layer, part))?;
         match self.tensors.vector(b, &self.name(layer, part, "bias"), rows)? {
             Some(bias) => b.binary(Function::Add, made, bias),
             None => Ok(made),
@@ -245,34 +266,21 @@ impl Call<'_> {
         b.map(&[x], DType::F32, |p, x| p.call(Function::Mul, &[x[0], factor]))
     }
 
-    /// The state behind a layer. `kept`, if any, are the tokens whose states are wanted behind the last one.
-    pub fn layer(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
-        kept: Option<TensorId>,
-    ) -> Result<(TensorId, Held)> {
-        b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
-        let mixes = matches!(self.hyper.mixer(layer).recurrent, Some(Recurrent::Rwkv(own)) if own.channels);
-        match self.hyper.family {
-            own if own.lone_parts => self.lone_part(b, x, layer, held, kept),
-            own if own.gaps => self.layer_with_gaps(b, x, layer, held, kept),
-            _ if mixes => self.layer_of_mixes(b, x, layer, held, kept),
-            _ => self.usual_layer(b, x, layer, held, kept),
+    /// The state behind a layer, and what it keeps.
+    pub fn layer(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        b.at(crate::SourceLocation::new(format!("layer {}, attention", given.layer)));
+        let recurrent = self.hyper.mixer(given.layer).recurrent;
+        match (self.hyper.family, recurrent) {
+            (own, _) if own.lone_parts => self.lone_part(b, given),
+            (own, _) if own.gaps => self.layer_with_gaps(b, given),
+            (_, Some(Recurrent::Rwkv(own))) if own.channels => self.layer_of_mixes(b, given),
+            _ => self.usual_layer(b, given),
         }
     }
 
     /// The same of a layer with attention, or what is in its place, and a feed-forward network.
-    fn usual_layer(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
-        kept: Option<TensorId>,
-    ) -> Result<(TensorId, Held)> {
+    fn usual_layer(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        let Given { layer, x, .. } = given;
         let normed = match self.hyper.flow {
             Flow::Behind | Flow::BehindSum => x,
             // The norm of embeddings is enough for the first layer of some.
@@ -281,17 +289,28 @@ impl Call<'_> {
         };
         // Some models have a norm for attention alone.
         let own = self.optional_norm(b, x, layer, "attn_norm_2")?.unwrap_or(normed);
-        let (attended, held) = self.mixed(b, own, layer, held)?;
-        let keep = |b: &mut Builder, x: TensorId| kept.map_or(Ok(x), |rows| b.gather(x, rows, 0));
-        let (x, attended, normed) = (keep(b, x)?, keep(b, attended)?, keep(b, normed)?);
+        let (attended, held) = self.mixed(b, Given { x: own, ..given })?;
+        let x = given.wanted_of(b, x)?;
+        let attended = given.wanted_of(b, attended)?;
+        let normed = given.wanted_of(b, normed)?;
         let mut state = b.binary(Function::Add, x, attended)?;
         if self.hyper.flow == Flow::BehindSum {
             state = self.layer_norm(b, state, layer, "attn_output_norm")?;
         }
+        let fed = self.fed(b, [x, normed, state], layer)?;
+        state = b.binary(Function::Add, state, fed)?;
+        if self.hyper.flow == Flow::BehindSum {
+            state = self.layer_norm(b, state, layer, "layer_output_norm")?;
+        }
+        Ok((self.ended(b, Given { x: state, ..given })?, held))
+    }
+
+    /// What the feed-forward network of a layer adds, of the state before the layer, the same with its norm, and the state behind
+    /// attention.
+    fn fed(&self, b: &mut Builder, [x, normed, state]: [TensorId; 3], layer: u64) -> Result<TensorId> {
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
         let feed_norm = self.hyper.family.feed_norm;
-        let own_norm = self.hyper.family.bare_norms
-            || self.tensors.find(&self.name(layer, feed_norm, "weight")).is_some();
+        let own_norm = self.hyper.family.bare_norms || self.has(layer, feed_norm);
         let given = match self.hyper.flow {
             Flow::Behind | Flow::BehindSum => state,
             Flow::Parallel if own_norm => self.layer_norm(b, x, layer, feed_norm)?,
@@ -299,45 +318,35 @@ impl Call<'_> {
             Flow::ParallelWithoutNorm if !own_norm => normed,
             _ => self.layer_norm(b, state, layer, feed_norm)?,
         };
-        let fed = self.feed_forward(b, [given, x, state], layer)?;
-        state = b.binary(Function::Add, state, fed)?;
-        if self.hyper.flow == Flow::BehindSum {
-            state = self.layer_norm(b, state, layer, "layer_output_norm")?;
-        }
-        Ok((self.ended(b, state, layer, kept)?, held))
+        self.feed_forward(b, [given, x, state], layer)
     }
 
     /// The same of a layer that is one part alone.
-    fn lone_part(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
-        kept: Option<TensorId>,
-    ) -> Result<(TensorId, Held)> {
+    fn lone_part(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        let Given { layer, x, .. } = given;
         let normed = self.layer_norm(b, x, layer, "attn_norm")?;
         let (made, held) = match self.hyper.mixer(layer).feeds {
             true => (self.feed_forward(b, [normed, x, x], layer)?, Held::default()),
-            false => self.mixed(b, normed, layer, held)?,
+            false => self.mixed(b, Given { x: normed, ..given })?,
         };
         let state = b.binary(Function::Add, x, made)?;
-        Ok((kept.map_or(Ok(state), |rows| b.gather(state, rows, 0))?, held))
+        Ok((given.wanted_of(b, state)?, held))
     }
 
-    /// What a layer's attention and other ways to look back find, and what it keeps.
-    pub fn mixed(&self, b: &mut Builder, x: TensorId, layer: u64, held: &Held) -> Result<(TensorId, Held)> {
+    /// What a layer's attention and other ways to look back find in all rows, and what it keeps.
+    pub fn mixed(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        let Given { layer, x, held, .. } = given;
         let mixer = self.hyper.mixer(layer);
         let Some(recurrent) = mixer.recurrent else {
             let (made, caches) = self.attention(b, x, layer, held.caches)?;
             return Ok((made, Held { caches, states: Vec::new() }));
         };
-        let (made, states) = match recurrent {
-            Recurrent::ShortConv { taps } => self.short_conv(b, x, layer, taps, &held.states)?,
-            Recurrent::StateSpace(sizes) => self.state_space(b, x, layer, &sizes, &held.states)?,
-            Recurrent::Selective(sizes) => self.selective(b, x, layer, &sizes, &held.states)?,
-            Recurrent::Rwkv(sizes) => self.time_mix(b, x, layer, &sizes, &held.states)?,
-            Recurrent::DeltaNet(sizes) => self.delta_net(b, x, layer, &sizes, &held.states)?,
+        let (made, states) = match &recurrent {
+            Recurrent::ShortConv { taps } => self.short_conv(b, given, *taps)?,
+            Recurrent::StateSpace(sizes) => self.state_space(b, given, sizes)?,
+            Recurrent::Selective(sizes) => self.selective(b, given, sizes)?,
+            Recurrent::Rwkv(sizes) => self.time_mix(b, given, sizes)?,
+            Recurrent::DeltaNet(sizes) => self.delta_net(b, given, sizes)?,
         };
         let made = self.scaled(b, made, self.hyper.residual_scale)?;
         if !mixer.attends {

@@ -6,7 +6,12 @@ use halite_ops::{
     expression::{Function, Operand, Scalar},
 };
 
-use super::{Result, file::invalid, layer::Call, steps::float};
+use super::{
+    Result,
+    file::invalid,
+    layer::{Call, Given},
+    steps::float,
+};
 use crate::{
     build::{Builder, Range},
     graph::TensorId,
@@ -77,16 +82,10 @@ impl Call<'_> {
     }
 
     /// The state behind a layer with what its own rows add, times the layer's factor.
-    pub fn ended(
-        &self,
-        b: &mut Builder,
-        state: TensorId,
-        layer: u64,
-        kept: Option<TensorId>,
-    ) -> Result<TensorId> {
-        let mut state = state;
+    pub fn ended(&self, b: &mut Builder, given: Given<'_>) -> Result<TensorId> {
+        let (mut state, layer) = (given.x, given.layer);
         if let Some(inputs) = self.layer_inputs {
-            let made = self.of_layer_input(b, state, layer, inputs, kept)?;
+            let made = self.of_layer_input(b, state, layer, inputs, given.wanted)?;
             state = b.binary(Function::Add, state, made)?;
         }
         match self.tensors.vector(b, &self.name(layer, "layer_output_scale", "weight"), 1)? {

@@ -120,7 +120,8 @@ impl Call<'_> {
         })
     }
 
-    /// A product of rows with weights of the experts that are chosen for them, and a bias if there is one.
+    /// A product of rows with weights of the experts that are chosen for them, with a factor and a bias of each expert if there are
+    /// such.
     fn expert_part(
         &self,
         b: &mut Builder,
@@ -129,15 +130,21 @@ impl Call<'_> {
         part: &str,
         [count, rows, length]: [u64; 3],
     ) -> Result<TensorId> {
-        let name = self.name(layer, part, "weight");
-        let matrices = self.tensors.expert_matrices(b, &name, [count, rows, length])?;
-        let made = b.expert_product(x, chosen, &matrices)?;
-        let bias = self.name(layer, part, "bias");
-        let Some(bias) = self.tensors.float_rows(b, &bias, [count, rows])? else { return Ok(made) };
-        let (ids, all) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
-        let ids = b.reshape_to(ids, &[all])?;
-        let bias = b.gather(bias, ids, 0)?;
-        b.binary(Function::Add, made, bias)
+        let name = |kind: &str| self.name(layer, part, kind);
+        let matrices = self.tensors.expert_matrices(b, &name("weight"), [count, rows, length])?;
+        let mut made = b.expert_product(x, chosen, &matrices)?;
+        // As beside other weights, the factor of activations is for devices that round them.
+        self.tensors.find(&name("input_scale"));
+        let scales = self.tensors.floats_as(b, &name("scale"), &[count, 1])?;
+        let biases = self.tensors.float_rows(b, &name("bias"), [count, rows])?;
+        for (own, function) in [(scales, Function::Mul), (biases, Function::Add)] {
+            let Some(own) = own else { continue };
+            let (ids, all) = (b.cast(chosen, DType::I32)?, b.sizes(made)[0]);
+            let ids = b.reshape_to(ids, &[all])?;
+            let own = b.gather(own, ids, 0)?;
+            made = b.binary(function, made, own)?;
+        }
+        Ok(made)
     }
 
     /// The experts of each row, `[rows, used]`, their weights, and the weights that all have before those of the chosen are made to be 1
@@ -170,12 +177,6 @@ impl Call<'_> {
         };
         if experts.normed {
             made = self.summing_to_one(b, made)?;
-        }
-        if let Some(factors) =
-            self.tensors.vector(b, &self.name(layer, "ffn_down_exps", "scale"), experts.count)?
-        {
-            let own = b.gather(factors, chosen, 0)?;
-            made = b.binary(Function::Mul, made, own)?;
         }
         Ok((chosen, self.scaled(b, made, experts.scale)?, weights))
     }

@@ -6,8 +6,8 @@ use halite_sizes::Size;
 use super::{
     Result,
     decayed::Tokens,
-    file::invalid,
-    layer::{Call, Held},
+    file::{invalid, missing},
+    layer::{Call, Given, Held},
     recurrent::{Rwkv, State},
     steps::float,
 };
@@ -21,27 +21,19 @@ const HEAD_EPSILON: f32 = 64e-5;
 
 impl Call<'_> {
     /// The state behind a layer whose feed-forward network mixes tokens, too.
-    pub fn layer_of_mixes(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        layer: u64,
-        held: &Held,
-        kept: Option<TensorId>,
-    ) -> Result<(TensorId, Held)> {
+    pub fn layer_of_mixes(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
+        let Given { layer, x, held, .. } = given;
         let normed = self.layer_norm(b, x, layer, "attn_norm")?;
-        let (made, mut own) = self.mixed(b, normed, layer, held)?;
-        let mut state = b.binary(Function::Add, x, made)?;
+        let (made, mut own) = self.mixed(b, Given { x: normed, ..given })?;
+        let state = b.binary(Function::Add, x, made)?;
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
-        let mut normed = self.layer_norm(b, state, layer, "attn_norm_2")?;
-        let (mut before, shift) = self.token_before(b, normed, "channel", held.states.get(2).copied())?;
-        if let Some(rows) = kept {
-            for x in [&mut state, &mut normed, &mut before] {
-                *x = b.gather(*x, rows, 0)?;
-            }
-        }
+        let normed = self.layer_norm(b, state, layer, "attn_norm_2")?;
+        let (before, shift) = self.token_before(b, normed, "channel", held.state(2))?;
+        let state = given.wanted_of(b, state)?;
+        let normed = given.wanted_of(b, normed)?;
+        let before = given.wanted_of(b, before)?;
         let made = self.channel_mix(b, [normed, before], layer)?;
-        state = b.binary(Function::Add, state, made)?;
+        let state = b.binary(Function::Add, state, made)?;
         let halved = self.hyper.halved_every.filter(|every| (layer + 1).is_multiple_of(*every));
         own.states.extend(shift);
         Ok((self.scaled(b, state, halved.map(|_| 0.5))?, own))
@@ -87,20 +79,15 @@ impl Call<'_> {
         })
     }
 
-    /// Numbers of a layer as `f32` with these dimensions, if it has them.
+    /// Numbers of a layer with these dimensions, if it has them.
     fn weights_as(&self, b: &mut Builder, layer: u64, part: &str, dims: &[u64]) -> Result<Option<TensorId>> {
-        let name = self.name(layer, part, "weight");
-        let Some(all) = self.tensors.floats(&name)? else { return Ok(None) };
-        if dims.iter().product::<u64>() != all.len() as u64 {
-            return Err(invalid(format!("the tensor '{name}' has {} elements, and not {dims:?}", all.len())));
-        }
-        let bytes: Vec<u8> = all.iter().flat_map(|x| x.to_le_bytes()).collect();
-        b.constant(&name, DType::F32.into(), dims, bytes.into()).map(Some)
+        self.tensors.floats_as(b, &self.name(layer, part, "weight"), dims)
     }
 
+    /// The same, which have to be there.
     fn needed(&self, b: &mut Builder, layer: u64, part: &str, dims: &[u64]) -> Result<TensorId> {
         let made = self.weights_as(b, layer, part, dims)?;
-        made.ok_or_else(|| invalid(format!("the tensor '{}' is missing", self.name(layer, part, "weight"))))
+        made.ok_or_else(|| missing(&self.name(layer, part, "weight")))
     }
 
     /// The network behind time mixing.
@@ -128,19 +115,17 @@ impl Call<'_> {
     pub fn time_mix(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
+        given: Given<'_>,
         sizes: &Rwkv,
-        held: &[TensorId],
     ) -> Result<(TensorId, Vec<TensorId>)> {
-        let (before, shift) = self.token_before(b, x, "shift", held.first().copied())?;
-        let state =
-            self.state(b, sizes.held(), held.get(1).copied(), &[sizes.heads, sizes.size, sizes.size])?;
+        let Given { layer, x, held, .. } = given;
+        let (before, shift) = self.token_before(b, x, "shift", held.state(0))?;
+        let state = self.state(b, sizes.held(), held.state(1), &[sizes.heads, sizes.size, sizes.size])?;
         let (made, state) = match sizes.corrects {
             true => self.correcting_mix(b, [x, before], layer, sizes, state)?,
             false => self.plain_mix(b, [x, before], layer, sizes, state)?,
         };
-        let state = self.kept(b, sizes.held(), held.get(1).copied(), state)?;
+        let state = self.kept(b, sizes.held(), held.state(1), state)?;
         let width = self.hyper.width;
         let made = self.linear(b, made, layer, "time_mix_output", [width, width])?;
         Ok((made, shift.into_iter().chain(state).collect()))

@@ -7,7 +7,12 @@
 use halite_ops::{DType, expression::Function, norm::NormKind, pad::Border, reduce::ReduceKind};
 use halite_sizes::Size;
 
-use super::{Result, file::invalid, layer::Call, recurrent::Selective};
+use super::{
+    Result,
+    file::missing,
+    layer::{Call, Given},
+    recurrent::Selective,
+};
 use crate::{
     build::{Builder, Normalization, Range},
     graph::TensorId,
@@ -32,15 +37,14 @@ impl Call<'_> {
     pub fn selective(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
+        given: Given<'_>,
         sizes: &Selective,
-        held: &[TensorId],
     ) -> Result<(TensorId, Vec<TensorId>)> {
+        let Given { layer, x, held, .. } = given;
         let (inner, width) = (sizes.inner, self.hyper.width);
         let both = self.linear(b, x, layer, "ssm_in", [2 * inner, width])?;
         let (own, gate) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, inner], held.first().copied())?;
+        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, inner], held.state(0))?;
         let all = self.linear(b, own, layer, "ssm_x", [sizes.rank + 2 * sizes.state, inner])?;
         let steps = self.columns(b, all, 0, sizes.rank)?;
         let steps = self.part_norm(b, steps, layer, "ssm_dt_norm", sizes)?;
@@ -57,10 +61,10 @@ impl Call<'_> {
         let steps = b.reshape_to(steps, &dims)?;
         let steps = self.counted_rows(b, steps)?;
         let tokens = Tokens { own: apart, steps, places };
-        let (read, state) = self.read_selectively(b, &tokens, layer, sizes, held.get(1).copied())?;
+        let (read, state) = self.read_selectively(b, &tokens, layer, sizes, held.state(1))?;
         let read = b.reshape_to(read, &[self.rows(), inner.into()])?;
         let Some(skip) = self.tensors.vector(b, &format!("blk.{layer}.ssm_d"), inner)? else {
-            return Err(invalid(format!("the tensor 'blk.{layer}.ssm_d' is missing")));
+            return Err(missing(&format!("blk.{layer}.ssm_d")));
         };
         let made = b.map(&[read, own, skip, gate], DType::F32, |p, x| {
             let own = p.call(Function::Mul, &x[1..3]);
@@ -113,7 +117,7 @@ impl Call<'_> {
     ) -> Result<(TensorId, Option<TensorId>)> {
         let name = format!("blk.{layer}.ssm_a");
         let Some(rates) = self.tensors.float_rows(b, &name, [sizes.inner, sizes.state])? else {
-            return Err(invalid(format!("the tensor '{name}' is missing")));
+            return Err(missing(&name));
         };
         let mut state = self.state(b, sizes.held(), held, &[1, sizes.inner, sizes.state])?;
         let (len, mut read) = (self.len.exact(), Vec::new());

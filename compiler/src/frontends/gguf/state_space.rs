@@ -10,7 +10,12 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, file::invalid, layer::Call, recurrent::StateSpace};
+use super::{
+    Result,
+    file::missing,
+    layer::{Call, Given},
+    recurrent::StateSpace,
+};
 use crate::{
     build::{Builder, Normalization, Range},
     graph::TensorId,
@@ -31,18 +36,17 @@ impl Call<'_> {
     pub fn state_space(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
+        given: Given<'_>,
         sizes: &StateSpace,
-        held: &[TensorId],
     ) -> Result<(TensorId, Vec<TensorId>)> {
+        let Given { layer, x, held, .. } = given;
         let (inner, heads, width) = (sizes.inner, sizes.heads, self.hyper.width);
         let (conv, group) = (sizes.convolved(), sizes.groups * sizes.state);
         let all = self.linear(b, x, layer, "ssm_in", [inner + conv + heads, width])?;
         let gate = self.columns(b, all, 0, inner)?;
         let own = self.columns(b, all, inner, conv)?;
         let steps = self.columns(b, all, inner + conv, heads)?;
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, conv], held.first().copied())?;
+        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, conv], held.state(0))?;
         let x = self.columns(b, own, 0, inner)?;
         let x = self.heads_first(b, x, [heads, sizes.head()])?;
         let places = |b: &mut Builder, first: u64| {
@@ -54,7 +58,7 @@ impl Call<'_> {
         let decay = b.cumulative_sum(decay, 2, false, false)?;
         let written = b.binary(Function::Mul, x, steps)?;
         let tokens = Tokens { written, decay, places };
-        let (read, state) = self.scanned(b, &tokens, sizes, held.get(1).copied())?;
+        let (read, state) = self.scanned(b, &tokens, sizes, held.state(1))?;
         let skip = self.by_heads(b, layer, "ssm_d", heads)?;
         let made = b.map(&[read, x, skip], DType::F32, |p, x| {
             let own = p.call(Function::Mul, &x[1..]);
@@ -89,13 +93,8 @@ impl Call<'_> {
     /// A number for each head, `f32[1, heads, 1, 1]`, from a tensor whose name has no kind.
     pub fn by_heads(&self, b: &mut Builder, layer: u64, part: &str, heads: u64) -> Result<TensorId> {
         let name = format!("blk.{layer}.{part}");
-        let all = self.tensors.floats(&name)?;
-        let all = all.ok_or_else(|| invalid(format!("the tensor '{name}' is missing")))?;
-        if all.len() as u64 != heads {
-            return Err(invalid(format!("the tensor '{name}' has {} elements for {heads} heads", all.len())));
-        }
-        let bytes: Vec<u8> = all.iter().flat_map(|x| x.to_le_bytes()).collect();
-        b.constant(&name, DType::F32.into(), &[1, heads, 1, 1], bytes.into())
+        let all = self.tensors.floats_as(b, &name, &[1, heads, 1, 1])?;
+        all.ok_or_else(|| missing(&name))
     }
 
     /// How much each token writes, and the logarithm of its decay, `[sequences, heads, len, 1]`, of `[rows, heads]`. Tokens that do not count write nothing and let nothing decay.
@@ -220,12 +219,7 @@ impl Call<'_> {
     /// The norm of each group of rows, where there is one.
     fn grouped_norm(&self, b: &mut Builder, x: TensorId, layer: u64, sizes: &StateSpace) -> Result<TensorId> {
         let name = self.name(layer, "ssm_norm", "weight");
-        let Some(weights) = self.tensors.floats(&name)? else { return Ok(x) };
-        if weights.len() as u64 != sizes.inner {
-            return Err(invalid(format!("the tensor '{name}' has {} elements", weights.len())));
-        }
-        let bytes: Vec<u8> = weights.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let weights = b.constant(&name, DType::F32.into(), &[sizes.inner], bytes.into())?;
+        let Some(weights) = self.tensors.floats_as(b, &name, &[sizes.inner])? else { return Ok(x) };
         let apart = [self.rows(), sizes.groups.into(), (sizes.inner / sizes.groups).into()];
         let x = b.reshape_to(x, &apart)?;
         let norm =

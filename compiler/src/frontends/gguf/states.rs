@@ -5,8 +5,8 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    file::invalid,
-    layer::Call,
+    file::{invalid, missing},
+    layer::{Call, Given},
     recurrent::{State, columns},
     steps::float,
 };
@@ -108,7 +108,7 @@ impl Call<'_> {
     /// The weights of each tap of a convolution, `f32[channels]`; the file has those of a channel together.
     fn taps(&self, b: &mut Builder, name: &str, [taps, channels]: [u64; 2]) -> Result<Vec<TensorId>> {
         let Some(all) = self.tensors.floats(name)? else {
-            return Err(invalid(format!("the tensor '{name}' is missing")));
+            return Err(missing(name));
         };
         if taps.checked_mul(channels) != Some(all.len() as u64) {
             return Err(invalid(format!(
@@ -128,18 +128,16 @@ impl Call<'_> {
     pub fn short_conv(
         &self,
         b: &mut Builder,
-        x: TensorId,
-        layer: u64,
+        given: Given<'_>,
         taps: u64,
-        held: &[TensorId],
     ) -> Result<(TensorId, Vec<TensorId>)> {
-        let width = self.hyper.width;
+        let (Given { layer, x, held, .. }, width) = (given, self.hyper.width);
         let all = self.linear(b, x, layer, "shortconv.in_proj", [3 * width, width])?;
         let part = |b: &mut Builder, place: u64| self.columns(b, all, place * width, width);
         let (before, behind, own) = (part(b, 0)?, part(b, 1)?, part(b, 2)?);
         let own = b.binary(Function::Mul, before, own)?;
         let name = self.name(layer, "shortconv.conv", "weight");
-        let (made, kept) = self.causal_conv(b, own, &name, [taps, width], held.first().copied())?;
+        let (made, kept) = self.causal_conv(b, own, &name, [taps, width], held.state(0))?;
         let made = b.binary(Function::Mul, behind, made)?;
         let made = self.linear(b, made, layer, "shortconv.out_proj", [width, width])?;
         Ok((made, kept.into_iter().collect()))

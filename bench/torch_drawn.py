@@ -5,7 +5,7 @@ import timm
 import torch
 import transformers as tr
 
-from torch_networks import Of, hugging, last, logits
+from torch_networks import Makers, Of, last, logits
 
 # Of timm: one of each family that the other sets lack, and of sixteen others one more.
 IMAGES = {
@@ -45,17 +45,11 @@ IMAGES = {
 def others(batch):
     """Networks of transformers: text, sound, pictures, finders of objects."""
 
-    def tokens(count=128):
-        return (torch.randint(5, 1000, (batch, count)),)
-
-    def given(*shape):
-        return (torch.randn(batch, *shape),)
+    makers = Makers(batch)
+    tokens, given, of = makers.tokens, makers.given, makers.of
 
     def picture(side=224):
         return given(3, side, side)
-
-    def of(name, result, inputs, attention="sdpa", config=None, **changes):
-        return lambda: (hugging(getattr(tr, name), getattr(tr, config or name + "Config")(**changes), result, attention), inputs())
 
     def decoder(name, attention="sdpa", config=None, **changes):
         config = config or name.replace("ForCausalLM", "Config")

@@ -6,7 +6,7 @@ import torch
 import torchvision.models as tv
 import transformers as tr
 
-from torch_networks import Of, hugging, last, logits
+from torch_networks import Makers, Of, last, logits
 
 # Of timm: convolutions, transformers of several kinds, and both.
 IMAGES = {
@@ -57,14 +57,8 @@ IMAGES = {
 def others(batch):
     """Networks of transformers and torchvision: text, sound, films, depth, larger pictures."""
 
-    def tokens(count=128):
-        return (torch.randint(5, 1000, (batch, count)),)
-
-    def given(*shape):
-        return (torch.randn(batch, *shape),)
-
-    def of(name, result, inputs, attention="sdpa", config=None, **changes):
-        return lambda: (hugging(getattr(tr, name), getattr(tr, config or name + "Config")(**changes), result, attention), inputs())
+    makers = Makers(batch)
+    tokens, given, of = makers.tokens, makers.given, makers.of
 
     full = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, num_key_value_heads=12)
     grouped = dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12, num_key_value_heads=4)

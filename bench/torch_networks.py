@@ -113,6 +113,26 @@ def hugging(cls, config, result, attention="sdpa"):
     return Of(cls(config), result)
 
 
+class Makers:
+    """What makes networks of transformers, each with its one input, of a batch."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def tokens(self, count=128):
+        return (torch.randint(5, 1000, (self.batch, count)),)
+
+    def given(self, *shape):
+        return (torch.randn(self.batch, *shape),)
+
+    def of(self, name, result, inputs, attention="sdpa", config=None, **changes):
+        def make():  # Looked up here: a version of the library without one must not keep the others away.
+            made = getattr(tr, config or name + "Config")
+            return hugging(getattr(tr, name), made(**changes), result, attention), inputs()
+
+        return make
+
+
 def last(net, x):
     return net(x).last_hidden_state
 

@@ -6,7 +6,7 @@ import torch
 import torchvision.models as tv
 import transformers as tr
 
-from torch_networks import Of, hugging, last, logits
+from torch_networks import Makers, Of, last, logits
 
 # Of timm, by what each is for: convolutions, transformers, both, and small ones for phones.
 IMAGES = {
@@ -67,17 +67,11 @@ IMAGES = {
 def texts(batch):
     """Networks of transformers: of text, sound, and of pictures where timm has none of the kind."""
 
-    def tokens(count=128):
-        return (torch.randint(5, 1000, (batch, count)),)
-
-    def sound(*shape):
-        return (torch.randn(batch, *shape),)
+    makers = Makers(batch)
+    tokens, given, of = makers.tokens, makers.given, makers.of
 
     def picture(size=224):
-        return (torch.randn(batch, 3, size, size),)
-
-    def of(name, result, inputs, attention="sdpa", config=None, **changes):
-        return lambda: (hugging(getattr(tr, name), getattr(tr, config or name + "Config")(**changes), result, attention), inputs())
+        return given(3, size, size)
 
     qwen = dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=12, num_attention_heads=14, num_key_value_heads=2)
     gemma = dict(hidden_size=640, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=4, num_key_value_heads=1)
@@ -126,12 +120,12 @@ def texts(batch):
         "detr_resnet50": of(
             "DetrModel", last, lambda: picture(320), "eager", "DetrConfig", use_timm_backbone=True, use_pretrained_backbone=False
         ),
-        "hubert_base": of("HubertModel", last, lambda: sound(16000), config="HubertConfig"),
-        "ast": of("ASTModel", last, lambda: sound(512, 128), config="ASTConfig", max_length=512),
+        "hubert_base": of("HubertModel", last, lambda: given(16000), config="HubertConfig"),
+        "ast": of("ASTModel", last, lambda: given(512, 128), config="ASTConfig", max_length=512),
         "videomae_small": of(
             "VideoMAEModel",
             last,
-            lambda: sound(8, 3, 224, 224),
+            lambda: given(8, 3, 224, 224),
             config="VideoMAEConfig",
             num_frames=8,
             hidden_size=384,
@@ -147,11 +141,11 @@ def texts(batch):
         "bloom_prompt": of(
             "BloomForCausalLM", logits, lambda: tokens(256), "eager", "BloomConfig", vocab_size=8000, hidden_size=768, n_layer=12, n_head=12
         ),
-        "resnet3d_18": lambda: (tv.video.r3d_18(), sound(3, 8, 112, 112)),
-        "crnn": lambda: (Of(Reader(), lambda net, x: net(x)), sound(1, 32, 160)),
+        "resnet3d_18": lambda: (tv.video.r3d_18(), given(3, 8, 112, 112)),
+        "crnn": lambda: (Of(Reader(), lambda net, x: net(x)), given(1, 32, 160)),
         "style_transfer": lambda: (Stylist(), picture(256)),
         "super_resolution": lambda: (Enlarger(), picture(128)),
-        "denoiser_1d": lambda: (Denoiser(), sound(1, 16384)),
+        "denoiser_1d": lambda: (Denoiser(), given(1, 16384)),
     }
 
 

@@ -254,10 +254,20 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
         }
         return Ok([split_heads(b, node, q, heads)?, part(b, 0)?, part(b, 1)?]);
     }
+    biased_heads(b, node, [q, node.input(1)?, node.input(2)?], bias, heads)
+}
+
+/// The heads of queries, keys and values, each behind its part of a bias. Those of another sequence may have their heads apart, and
+/// no bias.
+pub(super) fn biased_heads(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    mut parts: [TensorId; 3],
+    bias: Option<TensorId>,
+    heads: u64,
+) -> Result<[TensorId; 3]> {
     let mut start = 0;
-    let mut all = [q, node.input(1)?, node.input(2)?];
-    for part in &mut all {
-        // Keys and values of another sequence may have their heads apart.
+    for part in &mut parts {
         if b.rank(*part) == 4 {
             continue;
         }
@@ -269,7 +279,7 @@ fn given(b: &mut Builder, node: &NodeView<'_>, heads: u64) -> Result<[TensorId; 
         }
         *part = split_heads(b, node, *part, heads)?;
     }
-    Ok(all)
+    Ok(parts)
 }
 
 fn multi_head(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -6,8 +6,8 @@ use halite_sizes::Size;
 
 use super::{
     Import, NodeView, Result,
-    attention::{join_heads, split_heads},
-    microsoft_attention::{columns, heads, packed_projection, refuse},
+    attention::join_heads,
+    microsoft_attention::{biased_heads, columns, heads, packed_projection, refuse},
     microsoft_buffers::{Call, attend, halves, joined},
     microsoft_mask::key_mask,
 };
@@ -32,21 +32,7 @@ fn own_parts(b: &mut Builder, node: &NodeView<'_>) -> Result<[TensorId; 3]> {
             _ => return Err(node.invalid("values are missing")),
         }
     }
-    let mut start = 0;
-    for part in &mut qkv {
-        // Keys and values of another sequence have their heads apart, and no bias.
-        if b.rank(*part) == 4 {
-            continue;
-        }
-        if let Some(bias) = node.optional(10) {
-            let width = b.sizes(*part).last().map_or(0, |size| size.exact());
-            let own = columns(b, bias, start, width)?;
-            *part = b.binary(Function::Add, *part, own)?;
-            start += width;
-        }
-        *part = split_heads(b, node, *part, heads)?;
-    }
-    Ok(qkv)
+    biased_heads(b, node, qkv, node.optional(10), heads)
 }
 
 /// Attention of one query of each sequence, to earlier keys or to those of another sequence.

@@ -194,4 +194,23 @@ mod tests {
         assert_eq!((grid[1], constants[1]), (64, 1), "one subgroup for a tile, of so many");
         assert!(of(17, 2, 8).is_err() && of(17, 8, 128).is_err());
     }
+
+    #[test]
+    fn a_codebook_is_behind_all_that_every_format_has() {
+        let format = RowLayout::Blocks(BlockFormat::Iq2Xxs);
+        let bindings = |way: &str, tokens: u64| {
+            let (shared, n, k, tokens) = (true, 768, 2048, tokens.into());
+            let op = ExpertMatMul { tokens, used: 8, shared, n, k, experts: 128, first: 0, format };
+            let name = format!("expert_matmul.iq2xxs.{way}");
+            let variant = variants_of("expert_matmul").find(|v| v.name == name).expect(&name);
+            let plan = variant.plan(&Operation::ExpertMatMul(op)).expect("fits");
+            plan.steps.last().expect("every plan has a step").bindings.clone()
+        };
+        let [lhs, weights, chosen, codebook] = [0, 1, 2, 3].map(Slot::Input);
+        let result = Slot::Output(0);
+        // As the templates say: CODEBOOK_SLOT is 4, and 5 where rows have been found before.
+        assert_eq!(bindings("matrix16", 1), [lhs, weights, chosen, result, codebook]);
+        let [tiles, rows] = [0, 1].map(Slot::Scratch);
+        assert_eq!(bindings("coop", 512), [lhs, weights, tiles, result, rows, codebook]);
+    }
 }

@@ -222,7 +222,16 @@ impl Samples for Reduce {
             samples.extend(shapes.map(|l| of(ReduceKind::Sum, l)));
             // Products of many floats have no digits left.
             let product = Lines { outer: 3.into(), length: 28.into(), inner: 1.into() };
-            let some = [(3, 260, 1), (2, 33, 9), (1, 8192, 1), (3, 0, 2)];
+            let some = [
+                (3, 260, 1),
+                (2, 33, 9),
+                (1, 8192, 1),
+                (3, 0, 2),
+                (2, 49, 1),
+                (3, 300, 8),
+                (1, 2000, 68),
+                (2, 5, 132),
+            ];
             let some = some.map(|(outer, length, inner)| Lines {
                 outer: outer.into(),
                 length: length.into(),

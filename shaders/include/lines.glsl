@@ -4,6 +4,9 @@
 // elements at a time: neighbours when PACKED is defined (lines of a multiple of four elements, inner = 1), otherwise
 // ALONG apart, so that neighbouring invocations read neighbouring elements and four reads are under way at once.
 //
+// With USE_SUBGROUP, a workgroup has one line, or (ACROSS is more than 1) each of its subgroups has one: ALONG is their size
+// then, and they wait for nobody.
+//
 // A template defines LINES_PUSH, its own push constants, before it includes this; its own constants begin with id 3. Where the
 // elements of a line are not `inner` apart, it defines READ_STEP and WRITE_STEP.
 
@@ -32,8 +35,14 @@ layout(push_constant) uniform Lines {
 };
 
 #define LANE gl_LocalInvocationIndex
-// The invocation's place among those of its line.
+// The invocation's place among those of its line, and the line's among those of the workgroup.
+#ifdef USE_SUBGROUP
+#define PLACE (ACROSS > 1 ? gl_SubgroupInvocationID : LANE)
+#define OWN_LINE (ACROSS > 1 ? gl_SubgroupID : 0u)
+#else
 #define PLACE (LANE / ACROSS)
+#define OWN_LINE (LANE % ACROSS)
+#endif
 
 // The first of the workgroup's lines. All are behind the last when the grid is larger than the work.
 uint first_line() {
@@ -42,7 +51,7 @@ uint first_line() {
 
 // The invocation's line.
 uint my_line() {
-    return first_line() + LANE % ACROSS;
+    return first_line() + OWN_LINE;
 }
 
 // Index of a line's first element.

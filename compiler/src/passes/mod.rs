@@ -30,6 +30,7 @@ mod norm_lines;
 mod normed;
 mod norms;
 mod pads;
+mod picked;
 mod places;
 mod precision;
 pub(crate) mod print;
@@ -250,9 +251,21 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "picked-rows",
+        summary: "makes one look-up at constant places of moves that change the order of rows as no copy can",
+        needs: &["clean-copies"],
+        run: Run::Regions(picked::run),
+    },
+    Pass {
+        name: "clean-picked",
+        summary: "leaves out moves that look-ups replaced",
+        needs: &["picked-rows"],
+        run: Run::Regions(clean::run),
+    },
+    Pass {
         name: "attention-rows",
         summary: "lets attention read and write rows where they lie",
-        needs: &["find-attention", "clean-copies"],
+        needs: &["find-attention", "clean-picked"],
         run: Run::Regions(rows::run),
     },
     Pass {

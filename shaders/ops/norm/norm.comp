@@ -53,16 +53,17 @@ shared float tree[ACROSS * ALONG];
 
 // All invocations of a line get the sum.
 float along_line(float mine) {
-    barrier();
 #ifdef USE_SUBGROUP
-    // ACROSS is 1.
     mine = subgroupAdd(mine);
+    if (ACROSS > 1) return mine;
+    barrier();
     if (subgroupElect()) tree[gl_SubgroupID] = mine;
     barrier();
     float sum = tree[0];
     for (uint i = 1; i < gl_NumSubgroups; ++i) sum += tree[i];
     return sum;
 #else
+    barrier();
     tree[LANE] = mine;
     for (uint apart = ALONG / 2; apart > 0; apart /= 2) {
         barrier();
@@ -154,7 +155,7 @@ float factor_of(float squares) {
 }
 
 #ifdef USE_SUBGROUP
-// All of a line that invocations can keep, as it lies in memory. ACROSS is 1. Scale and bias are kept as well, unless channels are runs.
+// All of a line that invocations can keep, as it lies in memory. Scale and bias are kept as well, unless channels are runs.
 void kept_line(uint line) {
     const uvec2 base = bases(line);
     const uint last = length - 4u;
@@ -230,7 +231,7 @@ void main() {
     const uint line = my_line();
 #ifdef USE_SUBGROUP
     if (KEPT > 0) {
-        kept_line(line);
+        if (line < lines) kept_line(line);
         return;
     }
 #endif

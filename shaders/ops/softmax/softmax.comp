@@ -25,6 +25,13 @@ layout(set = 0, binding = 3) buffer Pieces {
 
 shared vec2 tree[ACROSS * ALONG];
 
+// Where the first of the fours lies that an invocation holds.
+#ifdef PACKED
+#define HELD_AT(i) (piece_start() + 4 * (PLACE + (i) * ALONG))
+#else
+#define HELD_AT(i) (piece_start() + PLACE + (i) * 4 * ALONG)
+#endif
+
 vec4 masked(uint base, uint mask_base, uint at) {
     vec4 v = FOUR_LOAD(TYPE, elements, base, at, -INFINITY);
     if (MASKED) v += FOUR_LOAD(TYPE, mask, mask_base, at, 0.0);
@@ -38,9 +45,10 @@ vec4 finished(vec4 v, float top, float log_sum, float scale) {
 // All invocations of a line get the result.
 vec2 along_line(vec2 mine) {
 #ifdef USE_SUBGROUP
-    // ACROSS is 1; tops are never NaN.
+    // Tops are never NaN.
     const float top = subgroupMax(mine.x);
     mine = vec2(top, subgroupAdd(mine.y * exp_below(mine.xxxx, top).x));
+    if (ACROSS > 1) return mine;
     if (subgroupElect()) tree[gl_SubgroupID] = mine;
     barrier();
     vec2 sum = tree[0];
@@ -75,12 +83,12 @@ void main() {
             for (EACH_FOUR(at)) sum = add_terms(sum, masked(base, mask_base, at));
         } else {
             [[unroll]] for (uint i = 0; i < HELD; ++i) {
-                const uint at = piece_start() + 4 * PLACE + i * 4 * ALONG;
+                const uint at = HELD_AT(i);
                 held[i] = vec4(-INFINITY);
                 if (at < piece_end()) held[i] = masked(base, mask_base, at);
             }
             [[unroll]] for (uint i = 0; i < HELD; ++i) {
-                const uint at = piece_start() + 4 * PLACE + i * 4 * ALONG;
+                const uint at = HELD_AT(i);
                 if (at < piece_end()) sum = add_terms(sum, held[i]);
             }
         }
@@ -105,7 +113,7 @@ void main() {
         return;
     }
     [[unroll]] for (uint i = 0; i < HELD; ++i) {
-        const uint at = piece_start() + 4 * PLACE + i * 4 * ALONG;
+        const uint at = HELD_AT(i);
         const vec4 p = finished(held[i], sum.x, log_sum, scale);
         if (at < piece_end()) FOUR_STORE(TYPE, result, base, at, none ? vec4(NAN) : p);
     }

@@ -118,6 +118,11 @@ pub(super) fn plan(
 }
 
 impl Share {
+    /// The same with `across` lines to a workgroup.
+    pub(super) fn beside(self, across: u32) -> Share {
+        Share { across, ..self }
+    }
+
     /// Workgroups that have all the lines.
     fn groups(&self) -> Size {
         self.lines.div_ceil(self.across)

@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `reduce`, by template.
 
 use halite_ops::{
+    DType,
     lines::Lines,
     reduce::{Reduce, ReduceKind},
 };
@@ -19,6 +20,7 @@ impl Lower for Reduce {
         match template {
             "whole" => whole(self, build, params),
             "split" => split(self, build, params),
+            "columns" => columns(self, build, params),
             other => Err(lines::unknown(other)),
         }
     }
@@ -48,6 +50,32 @@ fn whole(op: &Reduce, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let share = lines::share(&op.lines(), params)?;
     let slots = [Slot::Input(0), Slot::Output(0)];
     Ok(Plan::of(step(op, build, &share, slots, [true, true])?))
+}
+
+/// Four neighbouring lines at a time: one dispatch, or where the variant is for pieces, a second one for what came of them.
+fn columns(op: &Reduce, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.inner < 4 || !op.inner.is_multiple_of(4) {
+        return Err(Unfit("takes four neighbouring lines".into()));
+    }
+    let fours = Lines { inner: op.inner / 4, ..op.lines() };
+    if params.get("groups").is_err() {
+        let share = lines::share(&fours, params)?;
+        let slots = [Slot::Input(0), Slot::Output(0)];
+        return Ok(Plan::of(step(op, build, &share, slots, [true, true])?));
+    }
+    let share = lines::split(&fours, params)?;
+    let pieces = Lines { length: share.chunks, ..fours };
+    let rest = lines::whole(&pieces, share.along)?.beside(share.across);
+    let last = match op.dtype {
+        DType::F32 => "reduce_columns_f32".to_owned(),
+        dtype => format!("reduce_columns_f32_{}", packed_name(dtype)),
+    };
+    let scratch = Slot::Scratch(0);
+    let steps = vec![
+        step(op, build, &share, [Slot::Input(0), scratch], [true, false])?,
+        step(op, &last, &rest, [scratch, Slot::Output(0)], [false, true])?,
+    ];
+    Ok(Plan::new(steps, vec![pieces.elements() * 4 * DType::F32.size()]))
 }
 
 /// Pieces of lines first, then what came of them.

@@ -10,6 +10,7 @@ pub(crate) mod budget;
 mod cache;
 mod codes;
 mod conv;
+mod conv_slices;
 mod data;
 mod elementwise;
 mod experts;

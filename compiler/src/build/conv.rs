@@ -1,5 +1,7 @@
 //! Convolutions and transposed convolutions in any number of dimensions, and those of bytes.
 
+mod slices;
+
 use halite_ops::{
     DType, Operation, conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d,
     conv2d_int8::Conv2dInt8, expression::Function, pad::Border,
@@ -45,7 +47,7 @@ impl Sliding {
     }
 
     /// Without the first dimension.
-    pub(super) fn inner(&self) -> Sliding {
+    fn inner(&self) -> Sliding {
         Sliding {
             strides: self.strides[1..].to_vec(),
             dilations: self.dilations[1..].to_vec(),
@@ -201,10 +203,8 @@ impl Builder {
         let filter = self.cast(filter, dtype)?;
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
         let (input, taps) = (self.sizes(x).to_vec(), self.dims(filter).to_vec());
-        let whole = sliding.pads.iter().all(|pads| *pads == (0, 0)) && more.iter().all(|more| *more == 0);
-        let single = input[2..].iter().all(|size| size.is(1.into())) && input[1].is(taps[0].into());
         let made = match rank {
-            _ if single && whole && groups == 1 && sliding.dilations.iter().all(|d| *d == 1) => {
+            _ if input[1].is(taps[0].into()) && self.is_of_places(x, sliding, more, groups) => {
                 self.conv_transpose_of_places(x, filter, bias)?
             }
             1 => {
@@ -230,11 +230,7 @@ impl Builder {
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
             }
-            // Where a stride is longer than the kernel, there are places without any tap.
-            _ if sliding.dilations[0] == 1 && sliding.strides[0] <= taps[2] => {
-                self.conv_transpose_by_slices(x, filter, bias, sliding, more, groups)?
-            }
-            _ => self.conv_of_spread(x, filter, bias, sliding, more, groups)?,
+            _ => self.conv_transpose_of_volumes(x, filter, bias, sliding, more, groups)?,
         };
         self.cast(made, element)
     }

@@ -10,7 +10,6 @@ pub(crate) mod budget;
 mod cache;
 mod codes;
 mod conv;
-mod conv_slices;
 mod data;
 mod elementwise;
 mod experts;

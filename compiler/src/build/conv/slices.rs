@@ -4,8 +4,8 @@ use halite_ops::pad::Border;
 use halite_sizes::Size;
 
 use super::{
-    Builder, Range, Result,
-    conv::{Sliding, mirrored},
+    super::{Builder, Range, Result},
+    Sliding, mirrored,
 };
 use crate::graph::{TensorId, elements};
 
@@ -34,6 +34,13 @@ impl Phase {
 }
 
 impl Builder {
+    /// Whether a transposed convolution is one of images of one place, of one group and without padding.
+    pub(super) fn is_of_places(&self, x: TensorId, sliding: &Sliding, more: &[u64], groups: u64) -> bool {
+        let plain = sliding.pads.iter().all(|pads| *pads == (0, 0)) && more.iter().all(|more| *more == 0);
+        let single = self.sizes(x)[2..].iter().all(|size| size.is(1.into()));
+        single && plain && groups == 1 && sliding.dilations.iter().all(|d| *d == 1)
+    }
+
     /// A transposed convolution of images of one place, of one group and without padding: a product by the filters.
     pub(super) fn conv_transpose_of_places(
         &mut self,
@@ -53,10 +60,28 @@ impl Builder {
         }
     }
 
+    /// A transposed convolution over three or more dimensions.
+    pub(super) fn conv_transpose_of_volumes(
+        &mut self,
+        x: TensorId,
+        filter: TensorId,
+        bias: Option<TensorId>,
+        sliding: &Sliding,
+        more: &[u64],
+        groups: u64,
+    ) -> Result<TensorId> {
+        // Where a stride is longer than the kernel, there are places without any tap.
+        if sliding.dilations[0] == 1 && sliding.strides[0] <= self.dims(filter)[2] {
+            self.conv_transpose_by_slices(x, filter, bias, sliding, more, groups)
+        } else {
+            self.conv_of_spread(x, filter, bias, sliding, more, groups)
+        }
+    }
+
     /// A transposed convolution over three or more dimensions. Results that are a stride apart in the first of them use the same taps:
     /// each is an image, whose channels are those of all slices that these taps meet. No dilation in the first dimension, and no stride
     /// that is longer than the kernel.
-    pub(super) fn conv_transpose_by_slices(
+    fn conv_transpose_by_slices(
         &mut self,
         x: TensorId,
         filter: TensorId,
@@ -132,7 +157,7 @@ impl Builder {
     }
 
     /// A transposed convolution as a convolution of images with zeros between the elements and mirrored filters.
-    pub(super) fn conv_of_spread(
+    fn conv_of_spread(
         &mut self,
         x: TensorId,
         filter: TensorId,

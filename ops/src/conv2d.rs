@@ -281,6 +281,14 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
             ..conv([2, 40, 7, 7], [33, 40, 3, 3])
         }),
         Conv2d { dilations: [2, 3], pads: [1, 3, 3, 3], bias: true, ..conv([1, 16, 9, 13], [20, 16, 3, 3]) },
+        // The same where most of the neighbours a dilation apart are there, and few of them are not.
+        Conv2d {
+            dilations: [2, 3],
+            pads: [1, 3, 3, 2],
+            bias: true,
+            groups: 2,
+            ..conv([2, 6, 23, 25], [28, 3, 3, 3])
+        },
         Conv2d { pads: [0, 2, 1, 2], ..conv([1, 8, 11, 10], [18, 8, 2, 5]) },
         same(Conv2d { activation: Activation::Silu, ..conv([1, 72, 16, 14], [70, 72, 3, 3]) }),
         // More padding than image; no place, no image, no filter, no channel.

@@ -142,6 +142,16 @@ fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
             ..conv([1, 48, 18, 17], [48, 20, 4, 4], [2, 2])
         },
         ConvTranspose2d { dilations: [1, 2], ..conv([2, 64, 17, 19], [64, 18, 3, 2], [2, 3]) },
+        // One and two taps a stride apart, in groups, and behind them a function that is no limit.
+        ConvTranspose2d {
+            pads: [1, 0, 0, 4],
+            output_padding: [1, 2],
+            groups: 2,
+            bias: true,
+            activation: Activation::Silu,
+            ..conv([2, 6, 9, 11], [6, 12, 3, 5], [2, 3])
+        },
+        ConvTranspose2d { pads: [1, 2, 2, 1], ..conv([1, 7, 13, 8], [7, 17, 3, 3], [3, 2]) },
     ]
 }
 

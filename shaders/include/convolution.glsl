@@ -52,6 +52,9 @@ layout(push_constant) uniform Shape {
 #ifdef DEPTHWISE
     uint all_filters, channels_last;  // Filters of all groups; whether neighbours in memory are channels.
 #endif
+#ifdef COUNTS_IMAGES
+    uint images;
+#endif
 };
 
 #define SUM CONCAT(REGISTER_, ACC)

@@ -1,6 +1,7 @@
-// Patches of results that one invocation computes of a convolution with a kernel of 3 x 3 without dilation, channels before
-// rows: ROWS rows of ACROSS (1, 2 or 4) neighbours, and what they read of one channel, each element once. STRIDE is 1 or 2,
-// both ways. Neighbouring invocations have neighbouring patches.
+// Patches of results that one invocation computes of a convolution with a kernel of 3 x 3, channels before rows: ROWS rows of
+// ACROSS (1, 2 or 4) neighbours, and what they read of one channel, each element once. STRIDE is 1 or 2, both ways.
+// Neighbouring invocations have neighbouring patches. With DILATED, neighbours of a patch lie a dilation apart: between two taps
+// lie the results of other patches.
 
 #ifndef PATCHES_GLSL
 #define PATCHES_GLSL
@@ -8,6 +9,15 @@
 #include "convolution.glsl"
 
 const uint ROWS = 4;
+
+// From one neighbour of a patch to the next.
+#ifdef DILATED
+#define APART_Y dilation_y
+#define APART_X dilation_x
+#else
+#define APART_Y 1
+#define APART_X 1
+#endif
 
 // A row of results, and the elements under one tap of it.
 #if ACROSS == 1
@@ -76,20 +86,33 @@ struct Patch {
     bool valid;        // Those that are not there are computed as the last one, and not stored.
 };
 
+#ifdef DILATED
+// Patches of all places that begin a tap apart come one after the other, in rows and in columns.
+Patch patch_of(uint index) {
+    const uint across = (out_width + ACROSS * dilation_x - 1) / (ACROSS * dilation_x) * dilation_x;
+    const uint count = (out_height + ROWS * dilation_y - 1) / (ROWS * dilation_y) * dilation_y * across;
+    const uint at = min(index, count - 1), down = at / across, right = at - down * across;
+    const uint row = down / dilation_y * ROWS * dilation_y + down % dilation_y;
+    const uint column = right / dilation_x * ACROSS * dilation_x + right % dilation_x;
+    const bool valid = index < count && row < out_height && column < out_width;
+    return Patch(row, column, int(row) - int(pad_top), int(column) - int(pad_left), valid);
+}
+#else
 Patch patch_of(uint index) {
     const uint across = (out_width + ACROSS - 1) / ACROSS, count = (out_height + ROWS - 1) / ROWS * across;
     const uint at = min(index, count - 1), down = at / across;
     const uint row = down * ROWS, column = (at - down * across) * ACROSS;
     return Patch(row, column, int(row * STRIDE) - int(pad_top), int(column * STRIDE) - int(pad_left), index < count);
 }
+#endif
 
 // Where the columns and rows of a patch lie, and which of them are inside.
 #define FIND_COLUMN(c) \
-    const bool across##c = uint(place.x + c) < width; \
-    const uint column##c = across##c ? uint(place.x + c) : 0;
+    const bool across##c = uint(place.x + c * APART_X) < width; \
+    const uint column##c = across##c ? uint(place.x + c * APART_X) : 0;
 #define FIND_ROW(r) \
-    const bool down##r = uint(place.y + r) < height; \
-    uint row##r = base + (down##r ? uint(place.y + r) * width : 0);
+    const bool down##r = uint(place.y + r * APART_Y) < height; \
+    uint row##r = base + (down##r ? uint(place.y + r * APART_Y) * width : 0);
 
 // Stores a row of results from element `at` on, as far as it is there.
 void store_row(uint at, uint column, ROW_OF values) {
@@ -97,10 +120,10 @@ void store_row(uint at, uint column, ROW_OF values) {
     CONCAT(STORE_, OUT)(result, at, values);
 #else
     CONCAT(STORE_, OUT)(result, at, values.x);
-    if (column + 1 < out_width) CONCAT(STORE_, OUT)(result, at + 1, values.y);
+    if (column + APART_X < out_width) CONCAT(STORE_, OUT)(result, at + APART_X, values.y);
 #if ACROSS == 4
-    if (column + 2 < out_width) CONCAT(STORE_, OUT)(result, at + 2, values.z);
-    if (column + 3 < out_width) CONCAT(STORE_, OUT)(result, at + 3, values.w);
+    if (column + 2 * APART_X < out_width) CONCAT(STORE_, OUT)(result, at + 2 * APART_X, values.z);
+    if (column + 3 * APART_X < out_width) CONCAT(STORE_, OUT)(result, at + 3 * APART_X, values.w);
 #endif
 #endif
 }

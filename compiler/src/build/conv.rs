@@ -1,5 +1,7 @@
 //! Convolutions and transposed convolutions in any number of dimensions, and those of bytes.
 
+mod slices;
+
 use halite_ops::{
     DType, Operation, conv_transpose2d::ConvTranspose2d, conv1d::Conv1d, conv2d::Conv2d,
     conv2d_int8::Conv2dInt8, expression::Function, pad::Border,
@@ -202,6 +204,9 @@ impl Builder {
         let bias = bias.map(|bias| self.cast(bias, dtype)).transpose()?;
         let (input, taps) = (self.sizes(x).to_vec(), self.dims(filter).to_vec());
         let made = match rank {
+            _ if input[1].is(taps[0].into()) && self.is_of_places(x, sliding, more, groups) => {
+                self.conv_transpose_of_places(x, filter, bias)?
+            }
             1 => {
                 let wide = [input[0], input[1], 1.into(), input[2]];
                 let sliding = sliding.with_row();
@@ -225,61 +230,9 @@ impl Builder {
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
             }
-            _ => self.conv_of_spread(x, filter, bias, sliding, more, groups)?,
+            _ => self.conv_transpose_of_volumes(x, filter, bias, sliding, more, groups)?,
         };
         self.cast(made, element)
-    }
-
-    /// A transposed convolution as a convolution of images with zeros between the elements and mirrored filters.
-    fn conv_of_spread(
-        &mut self,
-        x: TensorId,
-        filter: TensorId,
-        bias: Option<TensorId>,
-        sliding: &Sliding,
-        more: &[u64],
-        groups: u64,
-    ) -> Result<TensorId> {
-        let mut spread = x;
-        let taps = self.dims(filter).to_vec();
-        let (mut borders, rank) = (vec![(0, 0); 2], taps.len() - 2);
-        for d in 0..rank {
-            spread = self.zeros_between(spread, d + 2, sliding.strides[d])?;
-            let reach = (sliding.dilations[d] * (taps[d + 2] - 1)) as i64;
-            let (before, behind) = sliding.pads[d];
-            borders.push((reach - before as i64, reach - behind as i64 + more[d] as i64));
-        }
-        let spread = self.pad(spread, &borders, Border::Constant, 0.0)?;
-        if groups == 0 || !taps[0].is_multiple_of(groups) {
-            return Err(self.invalid(format!("{} channels do not make {groups} groups", taps[0])));
-        }
-        let filter = self.slice(filter, &mirrored(&taps))?;
-        // Group, channel, filter to group, filter, channel.
-        let split = [&[groups, taps[0] / groups, taps[1]], &taps[2..]].concat();
-        let filter = self.reshape(filter, &split)?;
-        let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..split.len()).collect();
-        let filter = self.transpose(filter, &order)?;
-        let merged = [&[groups * taps[1], taps[0] / groups], &taps[2..]].concat();
-        let filter = self.reshape(filter, &merged)?;
-        let plain = Sliding { dilations: sliding.dilations.clone(), ..Sliding::plain(rank) };
-        self.conv(spread, filter, bias, &plain, groups)
-    }
-
-    /// `stride - 1` zeros between the places of a dimension.
-    fn zeros_between(&mut self, x: TensorId, axis: usize, stride: u64) -> Result<TensorId> {
-        let dims = self.dims(x).to_vec();
-        if stride == 1 || dims[axis] == 0 {
-            return Ok(x);
-        }
-        let (outer, inner) = (elements(&dims[..axis]), elements(&dims[axis + 1..]));
-        let apart = self.reshape(x, &[outer, dims[axis], 1, inner])?;
-        let after = stride as i64 - 1;
-        let wide = self.pad(apart, &[(0, 0), (0, 0), (0, after), (0, 0)], Border::Constant, 0.0)?;
-        let joined = self.reshape(wide, &[outer, dims[axis] * stride, inner])?;
-        let cut = self.pad(joined, &[(0, 0), (0, -after), (0, 0)], Border::Constant, 0.0)?;
-        let mut result = dims.clone();
-        result[axis] = (dims[axis] - 1) * stride + 1;
-        self.reshape(cut, &result)
     }
 
     /// Convolution of bytes with filters of `i8` as one operation: to bytes again, which `factor` of each filter scales and

@@ -140,16 +140,14 @@ fn convolutions_of_volumes() {
     assert_eq!(b.floats(made).unwrap(), wants);
 }
 
-#[test]
-fn transposed_convolutions_of_volumes() {
+/// Compares a transposed convolution of a volume in two groups, of so many taps each way, with its definition.
+fn check_transposed(taps: [u64; 3], sliding: &Sliding, more: [u64; 3], out: [u64; 3]) {
     let mut b = Builder::new();
-    let (input, taps) = ([1, 4, 2, 3, 2], [4, 1, 2, 3, 2]);
+    let (input, taps) = ([2, 4, 3, 3, 2], [&[4, 1], &taps[..]].concat());
     let ((x, xs), (w, ws)) = (some(&mut b, &input, 7), some(&mut b, &taps, 8));
-    let sliding =
-        Sliding { strides: vec![2, 1, 3], dilations: vec![1, 2, 1], pads: vec![(0, 1), (1, 1), (0, 0)] };
-    let made = b.conv_transpose(x, w, None, &sliding, &[0, 0, 1], 2).unwrap();
-    let out = b.dims(made).to_vec();
-    assert_eq!(out, [1, 2, 3, 5, 6]);
+    let made = b.conv_transpose(x, w, None, sliding, &more, 2).unwrap();
+    let out = [&[2, 2], &out[..]].concat();
+    assert_eq!(b.dims(made), out);
     let mut wants = vec![0.0; elements(&out) as usize];
     for (p, t) in places(&input).iter().flat_map(|p| places(&taps[2..]).into_iter().map(move |t| (p, t))) {
         let reached: Option<Vec<u64>> = (0..3)
@@ -159,11 +157,54 @@ fn transposed_convolutions_of_volumes() {
             })
             .collect();
         let Some(reached) = reached else { continue };
-        let place = [&[0, p[1] / 2], &reached[..]].concat();
+        let place = [&[p[0], p[1] / 2], &reached[..]].concat();
         let index = place.iter().zip(&out).fold(0, |n, (i, size)| n * size + i) as usize;
         wants[index] += at(&xs, &input, p) * at(&ws, &taps, &[&[p[1], 0], &t[..]].concat());
     }
     assert_eq!(b.floats(made).unwrap(), wants);
+}
+
+#[test]
+fn transposed_convolutions_of_volumes() {
+    let sliding = |strides: [u64; 3], dilations: [u64; 3], pads: [(u64, u64); 3]| Sliding {
+        strides: strides.to_vec(),
+        dilations: dilations.to_vec(),
+        pads: pads.to_vec(),
+    };
+    // Results of one and of two taps.
+    let some = sliding([2, 1, 3], [1, 2, 1], [(0, 1), (1, 1), (0, 0)]);
+    check_transposed([2, 3, 2], &some, [0, 0, 1], [5, 5, 6]);
+    check_transposed([3, 2, 2], &sliding([2; 3], [1; 3], [(1, 1); 3]), [1, 0, 0], [6, 4, 2]);
+    // Padding beyond a stride and a tap, of strides of which the results are no multiple.
+    check_transposed([7, 2, 2], &sliding([3, 1, 1], [1; 3], [(5, 3), (0, 0), (0, 0)]), [0; 3], [5, 4, 3]);
+    // A stride of one, and strides that reach beyond the kernel, also with a dilation.
+    check_transposed([3, 2, 2], &sliding([1, 2, 2], [1; 3], [(1, 0), (0, 0), (0, 0)]), [0; 3], [4, 6, 4]);
+    check_transposed([2, 1, 2], &sliding([4, 1, 1], [1; 3], [(1, 0), (0, 0), (0, 0)]), [0; 3], [9, 3, 3]);
+    check_transposed([2, 1, 2], &sliding([2, 1, 1], [2, 1, 1], [(0, 0); 3]), [0; 3], [7, 3, 3]);
+}
+
+#[test]
+fn transposed_convolutions_of_single_places_are_products() {
+    for (sides, strides) in [(vec![1, 1], vec![1, 1]), (vec![1], vec![3]), (vec![1, 1, 1], vec![2, 1, 5])] {
+        let mut b = Builder::new();
+        let (input, n) = ([&[3, 4], &sides[..]].concat(), sides.len());
+        let taps = [&[4, 2], &[4, 3, 2][..n]].concat();
+        let ((x, xs), (w, ws)) = (some(&mut b, &input, 7), some(&mut b, &taps, 8));
+        let (bias, bs) = some(&mut b, &[2], 9);
+        let sliding = Sliding { strides, ..Sliding::plain(n) };
+        let made = b.conv_transpose(x, w, Some(bias), &sliding, &vec![0; n], 1).unwrap();
+        let out = [&[3, 2], &taps[2..]].concat();
+        assert_eq!(b.dims(made), out);
+        let value = |p: &Vec<u64>| {
+            let term = |c: u64| {
+                at(&xs, &input, &[&[p[0], c], &vec![0; n][..]].concat())
+                    * at(&ws, &taps, &[&[c], &p[1..]].concat())
+            };
+            bs[p[1] as usize] + (0..4).map(term).sum::<f64>()
+        };
+        let wants: Vec<f64> = places(&out).iter().map(value).collect();
+        assert_eq!(b.floats(made).unwrap(), wants);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-// A convolution with a kernel of 3 x 3 and no dilation, channels before rows: an invocation computes HELD x SUBGROUP filters
+// A convolution with a kernel of 3 x 3, channels before rows, and with strides of 1 any dilation: an invocation computes HELD x SUBGROUP filters
 // for a patch of results (patches.glsl), each with all nine products of a channel at a time. For devices that run on a CPU:
 // these read for each invocation apart, so that reads are what costs; nothing is in shared memory, and each invocation of a
 // subgroup reads the weights of other filters and gives them to all. Sums lie on the stack, which is cheap for nine products.
@@ -6,6 +6,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "exchange.glsl"
+#if STRIDE == 1
+#define DILATED
+#endif
 #include "patches.glsl"
 #include "limits.glsl"
 
@@ -79,10 +82,10 @@ void main() {
 #define KEEP_ALL(h) EACH_SHARED(KEEPS, h)
     EACH_HELD(KEEP_ALL)
     if (!place.valid) return;
-    const uint there = min(filters - first, FILTERS), rows = min(out_height - place.row, ROWS);
+    const uint there = min(filters - first, FILTERS), rows = min((out_height - place.row + APART_Y - 1) / APART_Y, ROWS);
     uint at = image * result_image + (group * filters + first) * result_channel + place.row * out_width + place.column;
     for (uint f = 0; f < there; ++f) {
-        for (uint r = 0; r < rows; ++r) store_row(at + r * out_width, place.column, results[f * ROWS + r]);
+        for (uint r = 0; r < rows; ++r) store_row(at + r * APART_Y * out_width, place.column, results[f * ROWS + r]);
         at += result_channel;
     }
 }

@@ -1,7 +1,7 @@
 //! The dispatches of the kernels of `conv_transpose2d`, by template.
 
 use halite_ops::{
-    DType, Op, Operation, conv_transpose2d::ConvTranspose2d, conv2d::Conv2d, copy::StridedCopy,
+    Activation, DType, Op, Operation, conv_transpose2d::ConvTranspose2d, conv2d::Conv2d, copy::StridedCopy,
 };
 use halite_sizes::Size;
 
@@ -12,7 +12,7 @@ use crate::{
         Lower,
         conv2d::{self, bindings},
         convolution::{KernelInputs, lanes_for, matrix},
-        epilogue::{Added, Epilogue, activation_code},
+        epilogue::{self, Added, Epilogue, activation_code},
         matmul,
         moves::{flat_grid, items_for},
     },
@@ -24,6 +24,15 @@ impl Lower for ConvTranspose2d {
         match template {
             "direct" => direct(self, build, params),
             "folded" | "folded_wide" => folded(self, template, build, params),
+            "patches" if Epilogue::of(template, params).does(false, self.activation) => {
+                patches(self, build, params)
+            }
+            "patches" => {
+                let plain = ConvTranspose2d { activation: Activation::None, ..self.clone() };
+                let plan = Plan { independent: false, ..patches(&plain, build, params)? };
+                let elements = self.outputs()[0].elements();
+                epilogue::afterwards(plan, (elements, self.dtype), None, self.activation)
+            }
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
@@ -70,6 +79,64 @@ fn direct(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Un
     let constants = vec![lanes, added.code(), activation_code(op.activation)];
     let (push, bindings) = (push(op)?, bindings(added));
     Ok(Plan::of(Step { module, constants, push, bindings, grid, subgroup_size: 0 }))
+}
+
+/// Results of an invocation of `patches.comp`: rows and columns, a stride apart.
+const PATCH: [u64; 2] = [4, 2];
+
+/// The places of a kernel that are first taps of results, in one dimension: how many taps such results have, the first place and the
+/// number of places.
+fn first_taps(kernel: u64, stride: u64) -> Result<Vec<[u32; 3]>, Unfit> {
+    if !(stride..=2 * stride).contains(&kernel) {
+        return Err(Unfit("wants one or two taps a stride apart in each dimension".into()));
+    }
+    let twice = fixed("the kernel", kernel - stride)?;
+    let once = fixed("the stride", stride)? - twice;
+    Ok([[2, 0, twice], [1, twice, once]].into_iter().filter(|kind| kind[2] > 0).collect())
+}
+
+/// An invocation for `filters` filters at four rows of two places a stride apart; a dispatch for all results of as many taps.
+fn patches(op: &ConvTranspose2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (lanes, filters) = (params.get("lanes")?, params.get("filters")?);
+    if op.dilations != [1, 1] {
+        return Err(Unfit("wants no dilation".into()));
+    }
+    // Half of the filters and places may be lost: other kernels take three times as long.
+    let computed = op.filter[1].next_multiple_of(u64::from(filters.max(1)));
+    if computed > 2 * op.filter[1] {
+        return Err(Unfit(format!("computes {filters} filters at a time, and there are {}", op.filter[1])));
+    }
+    let [images, _, rows, columns] = op.output_dims();
+    let kinds = [0, 1].map(|d| first_taps(op.filter[d + 2], op.strides[d]));
+    let [kinds_y, kinds_x] = kinds;
+    let [down, across] = [rows.div_ceil(op.strides[0]), columns.div_ceil(op.strides[1])];
+    let workgroups = groups(images * down.div_ceil(PATCH[0]) * across.div_ceil(PATCH[1]), lanes)?;
+    let (places, there) = (workgroups * u64::from(lanes) * (PATCH[0] * PATCH[1]), images * down * across);
+    // Either computes the convolution.
+    if places.value() > 2 * there.value() {
+        return Err(Unfit(format!("computes {places} places for {there}")));
+    }
+    let blocks = narrow("a number of filters", u64::from(fixed_groups(op.filter[1], filters)?) * op.groups)?;
+    let added = Added { bias: op.bias, ..Added::default() };
+    let limits = op.activation.limits().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]).map(f32::to_bits);
+    let (mut push, mut steps, kinds_x) = (push(op)?, Vec::new(), kinds_x?);
+    push.push(narrow("a number of images", images)?);
+    for [taps_y, first_y, count_y] in kinds_y? {
+        for &[taps_x, first_x, count_x] in &kinds_x {
+            let kinds = u64::from(count_y) * u64::from(count_x);
+            let constants = [lanes, added.code(), activation_code(op.activation), limits[0], limits[1]];
+            let taps = [taps_y, taps_x, first_y, first_x, count_y, count_x];
+            steps.push(Step {
+                module: module(build)?,
+                constants: constants.into_iter().chain(taps).collect(),
+                push: push.clone(),
+                bindings: bindings(added),
+                grid: [workgroups, blocks, narrow("a number of strides", kinds)?],
+                subgroup_size: 0,
+            });
+        }
+    }
+    Ok(Plan { independent: true, ..Plan::new(steps, Vec::new()) })
 }
 
 /// Most bytes of products in memory.

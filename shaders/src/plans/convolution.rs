@@ -130,19 +130,27 @@ pub(super) fn strips(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Pl
 /// So many filters are half of the smallest block of `patches.comp`: the heads of networks that give a class or a colour of each place.
 const FEW_FILTERS: u64 = 4;
 
-/// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3.
+/// An invocation for `filters` filters at four rows of `across` places, with a kernel of 3x3; with strides of 1 of any dilation.
 pub(super) fn patches(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, filters, across) = (p("lanes")?, p("filters")?, p("across")?);
-    patched(shape, p("stride")?)?;
-    // For very few filters the others read each window anew at every place, which takes longer than filters that are lost.
-    let few = shape.groups == 1 && shape.filters <= FEW_FILTERS && u64::from(filters) <= 2 * FEW_FILTERS;
-    if !few {
+    let stride = p("stride")?;
+    let apart = if stride == 1 { shape.window.dilations } else { [1, 1] };
+    patched(shape, stride, apart)?;
+    let workgroups = patch_groups(shape, across, lanes, apart)?;
+    let places = workgroups * u64::from(lanes * 4 * across);
+    // Either computes the convolution. Neighbours of a patch are a dilation apart, so that more of them are not there.
+    let there = shape.window.output().into_iter().fold(Size::constant(1), |all, size| all * size);
+    if apart != [1, 1] && places.value() > there.value() * 7 / 4 {
+        return Err(Unfit(format!("computes {places} places for {there}")));
+    }
+    // The others read each window anew at every place, which takes longer than filters that are lost of the smallest block.
+    let smallest = stride == 1 && u64::from(filters) <= 2 * FEW_FILTERS;
+    if !smallest || (shape.groups > 1 && shape.filters < FEW_FILTERS) {
         mostly_there(shape, filters)?;
     }
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;
-    let grid =
-        [patch_groups(shape, across, lanes)?, narrow("a number of filters", blocks)?, images_32(shape)?];
+    let grid = [workgroups, narrow("a number of filters", blocks)?, images_32(shape)?];
     let [least, most] = kernel.limits();
     Ok(Plan::of(step(shape, kernel, vec![lanes, least, most], grid)?))
 }
@@ -174,7 +182,7 @@ pub(super) fn rows(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan
 pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
     let p = |name| kernel.params.get(name);
     let (lanes, across) = (p("lanes")?, p("across")?);
-    patched(shape, p("stride")?)?;
+    patched(shape, p("stride")?, [1, 1])?;
     if shape.channels != 1 {
         return Err(Unfit(format!("wants one channel in a group, there are {}", shape.channels)));
     }
@@ -182,26 +190,27 @@ pub(super) fn depthwise_patches(shape: &Convolution, mut kernel: KernelInputs<'_
     kernel.more.extend([filters, 0]);
     let [least, most] = kernel.limits();
     let quads = divides(shape.window.output()[1], 4);
-    let grid = [patch_groups(shape, across, lanes)?, filters.into(), images_32(shape)?];
+    let grid = [patch_groups(shape, across, lanes, [1, 1])?, filters.into(), images_32(shape)?];
     Ok(Plan::of(step(shape, kernel, vec![lanes, least, most, quads.into()], grid)?))
 }
 
 /// Whether patches of results can be computed.
-fn patched(shape: &Convolution, stride: u32) -> Result<(), Unfit> {
+fn patched(shape: &Convolution, stride: u32, dilations: [u64; 2]) -> Result<(), Unfit> {
     let w = &shape.window;
-    let window = (w.kernel, w.strides, w.dilations) == ([3, 3], [stride.into(); 2], [1, 1]);
+    let window = (w.kernel, w.strides, w.dilations) == ([3, 3], [stride.into(); 2], dilations);
     if !window || shape.layout != Layout::Nchw {
         return Err(Unfit(format!(
-            "wants channels first, a kernel of 3x3 with strides of {stride} and no dilation"
+            "wants channels first, a kernel of 3x3 with strides of {stride} and no other dilation"
         )));
     }
     Ok(())
 }
 
-/// Workgroups for patches of four rows by `across` places.
-fn patch_groups(shape: &Convolution, across: u32, lanes: u32) -> Result<Size, Unfit> {
+/// Workgroups for patches of four rows by `across` places, which are `apart` from each other.
+fn patch_groups(shape: &Convolution, across: u32, lanes: u32, apart: [u64; 2]) -> Result<Size, Unfit> {
     let [rows, columns] = shape.window.output();
-    groups(rows.div_ceil(4) * columns.div_ceil(across.max(1)), lanes)
+    let down = rows.div_ceil(4 * apart[0]) * apart[0];
+    groups(down * (columns.div_ceil(u64::from(across.max(1)) * apart[1]) * apart[1]), lanes)
 }
 
 /// Whether a number divides a size whatever callers and data decide.

@@ -1,6 +1,6 @@
 //! Lists what lies in the crate's folders, sorted, so that builds are the same everywhere: every `spirv/*.spv`, and the
 //! `variants.json` of every folder in `ops`. A new operation or kernel is found without a line of Rust. The SPIR-V is
-//! packed and compressed, to a ninth of its size.
+//! packed and compressed, to a ninth of its size, and the variants are compressed, to a sixth.
 
 #[path = "src/words.rs"]
 mod words;
@@ -27,7 +27,7 @@ fn main() {
         let file = root.join("ops").join(&operation).join("variants.json");
         file.exists().then_some((operation, file))
     });
-    write("variants.rs", "include_str", variants);
+    write_each("variants.rs", variants);
 }
 
 /// Names of what lies in a folder.
@@ -64,11 +64,16 @@ fn write_compressed(name: &str, files: impl Iterator<Item = (String, PathBuf)>) 
     put(&format!("{name}.rs"), text.as_bytes());
 }
 
+/// Compresses bytes behind others.
+fn compress(all: &mut Vec<u8>, bytes: &[u8]) {
+    let mut encoder = DeflateEncoder::new(all, Compression::best());
+    encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop)).expect("vectors take all bytes");
+}
+
 /// Compresses a group behind others; its part of the list.
 fn write_group(all: &mut Vec<u8>, group: &[(String, usize, usize)], bytes: &[u8]) -> String {
     let start = all.len();
-    let mut encoder = DeflateEncoder::new(&mut *all, Compression::best());
-    encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop)).expect("vectors take all bytes");
+    compress(all, bytes);
     let end = all.len();
     let mut at = 0;
     let mut line = |(name, packed, size): &(String, usize, usize)| {
@@ -81,13 +86,15 @@ fn write_group(all: &mut Vec<u8>, group: &[(String, usize, usize)], bytes: &[u8]
     group.iter().map(&mut line).collect()
 }
 
-/// Writes a list of names, sorted, and of what is included for each.
-fn write(name: &str, include: &str, files: impl Iterator<Item = (String, PathBuf)>) {
+/// Compresses files, each by itself, and writes a list of names, sorted, and of what lies in them.
+fn write_each(name: &str, files: impl Iterator<Item = (String, PathBuf)>) {
     let mut files: Vec<_> = files.collect();
     files.sort();
     let mut text = String::from("&[\n");
     for (name, path) in files {
-        text.push_str(&format!("    ({name:?}, {include}!({path:?})),\n"));
+        let mut packed = Vec::new();
+        compress(&mut packed, &fs::read(&path).expect("the file is part of the repository"));
+        text.push_str(&format!("    ({name:?}, &{packed:?}),\n"));
     }
     text.push(']');
     put(name, text.as_bytes());

@@ -27,8 +27,8 @@ static MODULES: &[Stored] = include!(concat!(env!("OUT_DIR"), "/modules.rs"));
 
 static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/modules.bin"));
 
-/// (operation, `variants.json`) of every operation, sorted by name.
-pub(crate) static VARIANTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/variants.rs"));
+/// (operation, its compressed `variants.json`) of every operation, sorted by name.
+pub(crate) static VARIANTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/variants.rs"));
 
 /// A build by name. Its code is unpacked when it is asked for first, and kept.
 pub(crate) fn module(name: &str) -> Option<crate::Module> {
@@ -46,6 +46,13 @@ fn unpacked(stored: &Stored) -> Vec<u8> {
     let skipped = copy(&mut group.by_ref().take(stored.at as u64), &mut sink());
     skipped.and_then(|_| group.read_exact(&mut packed)).expect("build.rs has compressed it");
     words::unpack(&packed, stored.size).expect("build.rs has packed it")
+}
+
+/// The text of one of [`VARIANTS`].
+pub(crate) fn text(compressed: &[u8]) -> String {
+    let mut text = String::new();
+    DeflateDecoder::new(compressed).read_to_string(&mut text).expect("build.rs has compressed it");
+    text
 }
 
 /// Names of all builds.

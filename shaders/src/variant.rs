@@ -212,8 +212,9 @@ pub fn variants_of(operation: &str) -> impl Iterator<Item = &'static Variant> + 
         LazyLock::new(|| library::VARIANTS.iter().map(|_| OnceLock::new()).collect());
     let index = library::VARIANTS.binary_search_by(|(name, _)| (*name).cmp(operation));
     index.into_iter().flat_map(|index| {
-        let (operation, text) = library::VARIANTS[index];
-        LISTS[index].get_or_init(|| read(operation, text).expect("the crate's own data, read by every test"))
+        let (operation, compressed) = library::VARIANTS[index];
+        let list = || read(operation, &library::text(compressed));
+        LISTS[index].get_or_init(|| list().expect("the crate's own data, read by every test"))
     })
 }
 

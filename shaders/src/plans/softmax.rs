@@ -29,7 +29,7 @@ fn step(op: &Softmax, build: &str, share: &Share, mode: u32, pieces: Slot, held:
     }
     // No more than the line has: each is a register of four, and a turn of a loop.
     let fours = |length: u64| length.div_ceil(4 * u64::from(share.along)).max(1) as u32;
-    let held = if held > 0 && op.length.is_constant() { fours(op.length.exact() as u64) } else { held };
+    let held = if held > 0 && op.length.is_constant() { fours(op.length.exact()) } else { held };
     Ok(Step {
         module: module(build)?,
         constants: share.constants(&[mode, op.log.into(), masked.into(), held]),

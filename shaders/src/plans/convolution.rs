@@ -146,7 +146,7 @@ pub(super) fn patches(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<P
     }
     // The others read each window anew at every place, which takes longer than filters that are lost of the smallest block.
     let smallest = stride == 1 && u64::from(filters) <= 2 * FEW_FILTERS;
-    if !smallest || (shape.groups > 1 && shape.filters < FEW_FILTERS) {
+    if !smallest || (shape.groups > 1 && shape.filters <= FEW_FILTERS) {
         mostly_there(shape, filters)?;
     }
     let blocks = u64::from(fixed_groups(shape.filters, filters)?) * shape.groups;

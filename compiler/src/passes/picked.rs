@@ -82,7 +82,7 @@ impl Found {
 
 /// The number behind a size, where it is one.
 fn fixed(size: Size) -> Option<u64> {
-    size.is_constant().then(|| size.exact() as u64)
+    size.is_constant().then(|| size.exact())
 }
 
 /// The type of a move's elements.

@@ -9,6 +9,7 @@ use halite_ops::{
 
 use halite_sizes::Size;
 
+use self::slices::Transposed;
 use super::{Builder, Range, Result};
 use crate::graph::{ElementType, TensorId, elements};
 
@@ -164,19 +165,30 @@ impl Builder {
         let padded = self.pad(x, &borders, Border::Constant, 0.0)?;
         let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..dims.len()).collect();
         let padded = self.transpose(padded, &order)?;
-        let shape = self.dims(padded).to_vec();
+        let met =
+            |tap| Range { start: tap * sliding.dilations[0], step: sliding.strides[0] as i64, count: places };
+        Ok((self.slices_as_channels(padded, places, (0..taps).map(met))?, places))
+    }
+
+    /// Of images x slices x channels x …, `places` slices for each tap: as (images * places) x (channels * taps) x ….
+    fn slices_as_channels(
+        &mut self,
+        slices: TensorId,
+        places: u64,
+        taps: impl Iterator<Item = Range>,
+    ) -> Result<TensorId> {
+        let shape = self.dims(slices).to_vec();
         let single = [&shape[..3], &[1], &shape[3..]].concat();
-        let padded = self.reshape(padded, &single)?;
+        let slices = self.reshape(slices, &single)?;
         let mut parts = Vec::new();
-        for tap in 0..taps {
+        for met in taps {
             let mut ranges: Vec<Range> = single.iter().map(|size| Range::all(*size)).collect();
-            let start = tap * sliding.dilations[0];
-            ranges[1] = Range { start, step: sliding.strides[0] as i64, count: places };
-            parts.push(self.slice(padded, &ranges)?);
+            ranges[1] = met;
+            parts.push(self.slice(slices, &ranges)?);
         }
         let joined = self.concat(&parts, 3)?;
-        let merged = [&[shape[0] * places, shape[2] * taps], &shape[3..]].concat();
-        Ok((self.reshape(joined, &merged)?, places))
+        let merged = [&[shape[0] * places, shape[2] * parts.len() as u64], &shape[3..]].concat();
+        self.reshape(joined, &merged)
     }
 
     /// Transposed convolution of images x channels x … with channels x filters of a group x …, as ONNX `ConvTranspose`;
@@ -230,7 +242,10 @@ impl Builder {
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
             }
-            _ => self.conv_transpose_of_volumes(x, filter, bias, sliding, more, groups)?,
+            _ => {
+                let of = Transposed { filter, bias, sliding, more, groups };
+                self.conv_transpose_of_volumes(x, &of)?
+            }
         };
         self.cast(made, element)
     }

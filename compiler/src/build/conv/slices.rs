@@ -9,6 +9,20 @@ use super::{
 };
 use crate::graph::{TensorId, elements};
 
+/// Most phases that a transposed convolution is split into: each is a convolution of its own.
+const MOST_PHASES: u64 = 64;
+
+/// A transposed convolution.
+#[derive(Clone, Copy)]
+pub(super) struct Transposed<'a> {
+    pub(super) filter: TensorId,
+    pub(super) bias: Option<TensorId>,
+    pub(super) sliding: &'a Sliding,
+    /// Output padding.
+    pub(super) more: &'a [u64],
+    pub(super) groups: u64,
+}
+
 /// Results of a transposed convolution that the same taps of the first dimension give: one in `stride`.
 struct Phase {
     /// The first tap.
@@ -61,35 +75,21 @@ impl Builder {
     }
 
     /// A transposed convolution over three or more dimensions.
-    pub(super) fn conv_transpose_of_volumes(
-        &mut self,
-        x: TensorId,
-        filter: TensorId,
-        bias: Option<TensorId>,
-        sliding: &Sliding,
-        more: &[u64],
-        groups: u64,
-    ) -> Result<TensorId> {
+    pub(super) fn conv_transpose_of_volumes(&mut self, x: TensorId, of: &Transposed<'_>) -> Result<TensorId> {
         // Where a stride is longer than the kernel, there are places without any tap.
-        if sliding.dilations[0] == 1 && sliding.strides[0] <= self.dims(filter)[2] {
-            self.conv_transpose_by_slices(x, filter, bias, sliding, more, groups)
+        let most = self.dims(of.filter)[2].min(MOST_PHASES);
+        if of.sliding.dilations[0] == 1 && of.sliding.strides[0] <= most {
+            self.conv_transpose_by_slices(x, of)
         } else {
-            self.conv_of_spread(x, filter, bias, sliding, more, groups)
+            self.conv_of_spread(x, of)
         }
     }
 
     /// A transposed convolution over three or more dimensions. Results that are a stride apart in the first of them use the same taps:
     /// each is an image, whose channels are those of all slices that these taps meet. No dilation in the first dimension, and no stride
     /// that is longer than the kernel.
-    fn conv_transpose_by_slices(
-        &mut self,
-        x: TensorId,
-        filter: TensorId,
-        bias: Option<TensorId>,
-        sliding: &Sliding,
-        more: &[u64],
-        groups: u64,
-    ) -> Result<TensorId> {
+    fn conv_transpose_by_slices(&mut self, x: TensorId, of: &Transposed<'_>) -> Result<TensorId> {
+        let Transposed { filter, bias, sliding, more, groups } = *of;
         let (dims, kernel) = (self.dims(x).to_vec(), self.dims(filter)[2]);
         let (stride, pads) = (sliding.strides[0], sliding.pads[0]);
         let all = dims[2].checked_sub(1).and_then(|steps| steps.checked_mul(stride));
@@ -131,17 +131,8 @@ impl Builder {
     /// Of images x slices x channels x …, where so many slices of nothing come first: for each result of a phase an image of the
     /// slices that its taps meet.
     fn met_by(&mut self, slices: TensorId, phase: &Phase, before: u64) -> Result<TensorId> {
-        let shape = self.dims(slices).to_vec();
-        let single = [&shape[..3], &[1], &shape[3..]].concat();
-        let slices = self.reshape(slices, &single)?;
-        let mut parts = Vec::new();
-        for tap in 0..phase.taps {
-            let mut ranges: Vec<Range> = single.iter().map(|size| Range::all(*size)).collect();
-            ranges[1] = Range { start: before + phase.start - tap, step: 1, count: phase.count };
-            parts.push(self.slice(slices, &ranges)?);
-        }
-        let joined = self.concat(&parts, 3)?;
-        self.reshape(joined, &[&[shape[0] * phase.count, shape[2] * phase.taps], &shape[3..]].concat())
+        let met = |tap| Range { start: before + phase.start - tap, step: 1, count: phase.count };
+        self.slices_as_channels(slices, phase.count, (0..phase.taps).map(met))
     }
 
     /// Channels x filters x taps x … as (channels * taps of a phase) x filters x ….
@@ -157,15 +148,8 @@ impl Builder {
     }
 
     /// A transposed convolution as a convolution of images with zeros between the elements and mirrored filters.
-    fn conv_of_spread(
-        &mut self,
-        x: TensorId,
-        filter: TensorId,
-        bias: Option<TensorId>,
-        sliding: &Sliding,
-        more: &[u64],
-        groups: u64,
-    ) -> Result<TensorId> {
+    fn conv_of_spread(&mut self, x: TensorId, of: &Transposed<'_>) -> Result<TensorId> {
+        let Transposed { filter, bias, sliding, more, groups } = *of;
         let mut spread = x;
         let taps = self.dims(filter).to_vec();
         let (mut borders, rank) = (vec![(0, 0); 2], taps.len() - 2);

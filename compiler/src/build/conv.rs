@@ -9,12 +9,22 @@ use halite_ops::{
 
 use halite_sizes::Size;
 
-use self::slices::Transposed;
 use super::{Builder, Range, Result};
 use crate::graph::{ElementType, TensorId, elements};
 
 /// Types that kernels convolve.
 const CONVOLVED: &[DType] = &[DType::F32, DType::F16];
+
+/// A transposed convolution.
+#[derive(Clone, Copy)]
+struct Transposed<'a> {
+    filter: TensorId,
+    bias: Option<TensorId>,
+    sliding: &'a Sliding,
+    /// Output padding.
+    more: &'a [u64],
+    groups: u64,
+}
 
 /// How a window slides over the dimensions behind the first two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,10 +252,7 @@ impl Builder {
                 let inputs: Vec<_> = [x, filter].into_iter().chain(bias).collect();
                 self.kernel1(made, &inputs, dtype.into(), &dims)?
             }
-            _ => {
-                let of = Transposed { filter, bias, sliding, more, groups };
-                self.conv_transpose_of_volumes(x, &of)?
-            }
+            _ => self.conv_transpose_of_volumes(x, &Transposed { filter, bias, sliding, more, groups })?,
         };
         self.cast(made, element)
     }

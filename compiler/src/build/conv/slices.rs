@@ -5,23 +5,12 @@ use halite_sizes::Size;
 
 use super::{
     super::{Builder, Range, Result},
-    Sliding, mirrored,
+    Sliding, Transposed, mirrored,
 };
 use crate::graph::{TensorId, elements};
 
 /// Most phases that a transposed convolution is split into: each is a convolution of its own.
 const MOST_PHASES: u64 = 64;
-
-/// A transposed convolution.
-#[derive(Clone, Copy)]
-pub(super) struct Transposed<'a> {
-    pub(super) filter: TensorId,
-    pub(super) bias: Option<TensorId>,
-    pub(super) sliding: &'a Sliding,
-    /// Output padding.
-    pub(super) more: &'a [u64],
-    pub(super) groups: u64,
-}
 
 /// Results of a transposed convolution that the same taps of the first dimension give: one in `stride`.
 struct Phase {

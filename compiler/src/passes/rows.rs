@@ -1,7 +1,12 @@
 //! Attention reads queries, keys and values where they lie, such as in one tensor of all three, and writes its result in the
 //! order in which it is read: no copy brings heads together or takes them apart.
 
-use halite_ops::{Operation, attention::Attention, copy::StridedCopy, rows::Rows};
+use halite_ops::{
+    Operation,
+    attention::{Attention, Mask},
+    copy::StridedCopy,
+    rows::Rows,
+};
 use halite_sizes::Size;
 
 use super::{
@@ -24,7 +29,12 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
 
 fn found(chain: &Chain<'_>, node: &Node) -> Option<(Attention, Vec<TensorId>)> {
     let (operation, inputs) = match &node.op {
-        NodeOp::Operation(Operation::Attention(attention)) => read(chain, attention, &node.inputs)?,
+        NodeOp::Operation(Operation::Attention(attention)) => {
+            let images = of_images(chain, attention, &node.inputs);
+            images
+                .and_then(|images| read(chain, &images, &node.inputs))
+                .or_else(|| read(chain, attention, &node.inputs))?
+        }
         NodeOp::Operation(Operation::StridedCopy(copy)) => written(chain, copy, node)?,
         _ => return None,
     };
@@ -32,18 +42,63 @@ fn found(chain: &Chain<'_>, node: &Node) -> Option<(Attention, Vec<TensorId>)> {
     Some((operation, inputs))
 }
 
+/// The same attention with as many heads to an image as copies of its inputs tell apart, where exporters made one dimension of
+/// images and heads.
+fn of_images(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> Option<Attention> {
+    let heads = starts(chain, attention, ids).into_iter().find_map(|start| {
+        let Some(Node { op: NodeOp::Operation(Operation::StridedCopy(copy)), inputs, .. }) =
+            chain.producer(start.tensor)
+        else {
+            return None;
+        };
+        let whole = start.through(copy, chain.behind_views(inputs[0]));
+        start.parting(copy).filter(|(dim, _)| whole.is_none() && *dim == HEADS).map(|(_, heads)| heads)
+    })?;
+    grouped(attention, heads)
+}
+
+/// The place of heads in what attention reads and writes.
+const HEADS: usize = 1;
+
+/// Attention of one image as that of several, with so many heads each.
+fn grouped(attention: &Attention, heads: Size) -> Option<Attention> {
+    let heads = heads.is_constant().then(|| heads.exact()).filter(|heads| *heads > 0)?;
+    let plain = attention.batch.is(1.into()) && attention.kv_heads.is_none() && attention.capacity.is_none();
+    let mask = matches!(attention.mask, Mask::None | Mask::Shared | Mask::Full);
+    if !plain || !mask || attention.lengths || !attention.heads.is_multiple_of(heads) {
+        return None;
+    }
+    let rows = |own: &Option<Box<Rows>>| {
+        own.as_ref().map(|own| Box::new(Rows { batch: own.head * Size::from(heads), ..**own }))
+    };
+    Some(Attention {
+        batch: (attention.heads / heads).into(),
+        heads,
+        q_rows: rows(&attention.q_rows),
+        k_rows: rows(&attention.k_rows),
+        v_rows: rows(&attention.v_rows),
+        out_rows: rows(&attention.out_rows),
+        ..attention.clone()
+    })
+}
+
+/// What attention reads: queries, keys, values.
+fn starts(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> [Strided; 3] {
+    let shapes = [attention.query_shape(), attention.key_shape(), attention.key_shape()];
+    let rows = attention.rows();
+    [0, 1, 2].map(|input| Strided {
+        tensor: chain.behind_views(ids[input]),
+        offset: rows[input].offset,
+        sizes: shapes[input].to_vec(),
+        strides: vec![rows[input].batch, rows[input].head, rows[input].row, 1.into()],
+    })
+}
+
 /// Attention that reads what copies of its inputs read.
 fn read(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> Option<(Attention, Vec<TensorId>)> {
     let (mut operation, mut inputs) = (attention.clone(), ids.to_vec());
-    let shapes = [attention.query_shape(), attention.key_shape(), attention.key_shape()];
     let mut changed = false;
-    for (input, (rows, shape)) in attention.rows().into_iter().zip(shapes).enumerate() {
-        let start = Strided {
-            tensor: chain.behind_views(ids[input]),
-            offset: rows.offset,
-            sizes: shape.to_vec(),
-            strides: vec![rows.batch, rows.head, rows.row, 1.into()],
-        };
+    for (input, start) in starts(chain, attention, ids).into_iter().enumerate() {
         let Some((seen, source)) = behind(chain, start, attention) else { continue };
         let own = [&mut operation.q_rows, &mut operation.k_rows, &mut operation.v_rows];
         let whole = seen.is_all(source);
@@ -82,19 +137,33 @@ fn written(chain: &Chain<'_>, copy: &StridedCopy, node: &Node) -> Option<(Attent
     if attention.out_rows.is_some() || copy.dtype != attention.dtype {
         return None;
     }
-    let shape = attention.query_shape();
+    let back = inverse(copy)?;
+    let own = placed(attention, &back, node.outputs[0]).map(|rows| (attention.clone(), rows));
+    let (attention, rows) = own.or_else(|| {
+        let (_, heads) =
+            results(attention, node.outputs[0]).parting(&back).filter(|(dim, _)| *dim == HEADS)?;
+        let images = grouped(attention, heads)?;
+        let rows = placed(&images, &back, node.outputs[0])?;
+        Some((images, rows))
+    })?;
+    Some((Attention { out_rows: Some(Box::new(rows)), ..attention }, producer.inputs.clone()))
+}
+
+/// The results of attention as they lie.
+fn results(attention: &Attention, tensor: TensorId) -> Strided {
     let dense = Rows::dense(attention.batch, attention.heads, attention.q_len, attention.head_dim);
-    let results = Strided {
-        tensor: node.outputs[0],
-        offset: 0.into(),
-        sizes: shape.to_vec(),
-        strides: vec![dense.batch, dense.head, dense.row, 1.into()],
-    };
-    let placed = results.through(&inverse(copy)?, node.outputs[0])?;
+    let strides = vec![dense.batch, dense.head, dense.row, 1.into()];
+    Strided { tensor, offset: 0.into(), sizes: attention.query_shape().to_vec(), strides }
+}
+
+/// Where they go by a copy, of which this is the way back.
+fn placed(attention: &Attention, back: &StridedCopy, tensor: TensorId) -> Option<Rows> {
+    let placed = results(attention, tensor).through(back, tensor)?;
     let [batch, head, row, last] = placed.strides[..] else { return None };
-    let rows = Rows { source: copy.source, offset: placed.offset, batch, head, row };
-    let fits = (last.is(1.into()) || attention.head_dim == 1) && rows.is_order(shape);
-    fits.then(|| (Attention { out_rows: Some(Box::new(rows)), ..attention.clone() }, producer.inputs.clone()))
+    let source = attention.query_shape().iter().product();
+    let rows = Rows { source, offset: placed.offset, batch, head, row };
+    let fits = (last.is(1.into()) || attention.head_dim == 1) && rows.is_order(attention.query_shape());
+    fits.then_some(rows)
 }
 
 #[cfg(test)]
@@ -146,6 +215,50 @@ mod tests {
             attention.out_rows.as_ref().map(|rows| [rows.head, rows.row]),
             Some([8, 32].map(Size::from))
         );
+    }
+
+    #[test]
+    fn heads_of_all_images_are_read_and_written_in_place() {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, &[2, 5, 3, 4, 8]).unwrap();
+        let turned = b.transpose(x, &[2, 0, 3, 1, 4]).unwrap();
+        // Images and heads are one dimension here.
+        let [q, k, v] = [0, 1, 2].map(|part| {
+            let mut ranges: Vec<Range> = b.dims(turned).iter().map(|size| Range::all(*size)).collect();
+            ranges[0] = Range { start: part, step: 1, count: 1 };
+            let part = b.slice(turned, &ranges).unwrap();
+            b.reshape(part, &[8, 5, 8]).unwrap()
+        });
+        let operation = Attention::new(8, 5, 5, 8, DType::F32);
+        let out = b.kernel1(Operation::Attention(operation), &[q, k, v], F32, &[8, 5, 8]).unwrap();
+        let out = b.reshape(out, &[2, 4, 5, 8]).unwrap();
+        let out = b.transpose(out, &[0, 2, 1, 3]).unwrap();
+        b.output("y", out);
+        let graph = optimized(b.finish().unwrap());
+        let [Operation::Attention(attention)] = kernels(&graph)[..] else { panic!("{graph}") };
+        assert!(attention.batch == 2 && attention.heads == 4, "{graph}");
+        assert_eq!(
+            attention.v_rows.as_ref().map(|rows| [rows.batch, rows.head]),
+            Some([480, 8].map(Size::from))
+        );
+        assert_eq!(
+            attention.out_rows.as_ref().map(|rows| [rows.head, rows.row]),
+            Some([8, 32].map(Size::from))
+        );
+    }
+
+    #[test]
+    fn results_alone_tell_images_from_heads() {
+        let mut b = Builder::new();
+        let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[8, 5, 8]).unwrap());
+        let operation = Attention::new(8, 5, 5, 8, DType::F32);
+        let out = b.kernel1(Operation::Attention(operation), &[q, k, v], F32, &[8, 5, 8]).unwrap();
+        let out = b.reshape(out, &[2, 4, 5, 8]).unwrap();
+        let out = b.transpose(out, &[0, 2, 1, 3]).unwrap();
+        b.output("y", out);
+        let graph = optimized(b.finish().unwrap());
+        let [Operation::Attention(attention)] = kernels(&graph)[..] else { panic!("{graph}") };
+        assert!(attention.batch == 2 && attention.heads == 4, "{graph}");
     }
 
     #[test]

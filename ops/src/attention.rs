@@ -14,9 +14,9 @@ pub enum Mask {
     None,
     /// A tensor `[q_len, kv_len]` for all heads.
     Shared,
-    /// A tensor `[batch, q_len, kv_len]`, one for each element of the batch.
+    /// A tensor `[batch, q_len, kv_len]`, one for each element of the batch ([`Attention::mask_batches`]).
     Batch,
-    /// A tensor `[batch, heads, q_len, kv_len]`.
+    /// A tensor `[batch, heads, q_len, kv_len]`, too.
     Full,
 }
 
@@ -59,6 +59,10 @@ pub struct Attention {
     /// What is added to the scores.
     #[serde(default)]
     pub mask: Mask,
+    /// How many elements of the batch the masks of `Batch` and `Full` are for: those behind have the same again, as windows of the next
+    /// image have. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask_batches: Option<Size>,
     /// Whether a tensor `[batch]` of `i32` says how many keys of each sequence count: `kv_len` at most. Goes with no mask.
     #[serde(default)]
     pub lengths: bool,
@@ -118,6 +122,7 @@ impl Attention {
             out: None,
             causal: false,
             mask: Mask::None,
+            mask_batches: None,
             lengths: false,
             scale: None,
             softcap: None,
@@ -206,12 +211,17 @@ impl Attention {
         match self.mask {
             Mask::None => None,
             Mask::Shared => Some(vec![self.q_len, self.kv_len]),
-            Mask::Batch => Some(vec![self.batch, self.q_len, self.kv_len]),
-            Mask::Full => Some(vec![self.batch, self.heads.into(), self.q_len, self.kv_len]),
+            Mask::Batch => Some(vec![self.mask_batches(), self.q_len, self.kv_len]),
+            Mask::Full => Some(vec![self.mask_batches(), self.heads.into(), self.q_len, self.kv_len]),
         }
     }
 
-    /// First element of the mask of a head.
+    /// After how many elements of the batch masks repeat.
+    pub fn mask_batches(&self) -> Size {
+        self.mask_batches.unwrap_or(self.batch)
+    }
+
+    /// First element of the mask of a head, of an element of the batch before masks repeat.
     pub fn mask_start(&self, b: u64, h: u64) -> Size {
         let matrix = self.q_len * self.kv_len;
         match self.mask {
@@ -267,7 +277,8 @@ impl Attention {
                 score = cap * (score / cap).tanh();
             }
             if self.mask != Mask::None {
-                score += inputs[3].float((self.mask_start(b, h).exact() + i * kv_len + j) as usize);
+                let mask = self.mask_start(b % self.mask_batches().exact(), h).exact();
+                score += inputs[3].float((mask + i * kv_len + j) as usize);
             }
             score
         };
@@ -316,6 +327,14 @@ impl Op for Attention {
         }
         if self.lengths && self.mask != Mask::None {
             return Err("lengths go with no mask".into());
+        }
+        if let Some(batches) = self.mask_batches {
+            if !matches!(self.mask, Mask::Batch | Mask::Full) {
+                return Err("mask_batches goes with the masks batch and full".into());
+            }
+            if batches == 0 || !self.batch.is_multiple_of(batches) {
+                return Err(format!("a batch of {} is not evenly {batches} masks", self.batch));
+            }
         }
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));

@@ -67,6 +67,25 @@ impl Attention {
             },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+            // The same for each element of the batch, and masks of windows that repeat with each image.
+            Attention {
+                batch: 3.into(),
+                mask: Mask::Full,
+                mask_batches: Some(1.into()),
+                ..grouped(of(4, 49, 49, 32), 4)
+            },
+            Attention {
+                batch: 6.into(),
+                mask: Mask::Batch,
+                mask_batches: Some(2.into()),
+                ..of(2, 9, 20, 64)
+            },
+            Attention {
+                batch: 4.into(),
+                mask: Mask::Full,
+                mask_batches: Some(2.into()),
+                ..of(3, 16, 16, 32)
+            },
         ]
     }
 

@@ -135,7 +135,7 @@ impl Builder {
         sizes: &Sizes,
     ) -> Result<TensorId> {
         let (dtype, dim) = (self.element(q).storage(), sizes.dim.max(sizes.value_dim));
-        let (mask, kind) = self.attention_mask(mask, sizes, dtype)?;
+        let (mask, kind, mask_batches) = self.attention_mask(mask, sizes, dtype)?;
         // Kernels have one size for keys and values: zeros fill the smaller.
         let wide = |b: &mut Self, x: TensorId, own: u64| {
             if own == dim {
@@ -151,6 +151,7 @@ impl Builder {
             kv_heads: (sizes.kv_heads != sizes.heads).then_some(sizes.kv_heads),
             causal: scores.causal,
             mask: kind,
+            mask_batches,
             lengths: scores.lengths.is_some(),
             scale: Some(scores.scale.unwrap_or_else(|| default_scale(sizes.dim)).into()),
             softcap: scores.bend().map(Into::into),
@@ -197,8 +198,8 @@ impl Builder {
         mask: Option<TensorId>,
         sizes: &Sizes,
         dtype: DType,
-    ) -> Result<(Option<TensorId>, Mask)> {
-        let Some(mask) = mask else { return Ok((None, Mask::None)) };
+    ) -> Result<(Option<TensorId>, Mask, Option<Size>)> {
+        let Some(mask) = mask else { return Ok((None, Mask::None, None)) };
         let own = self.sizes(mask).to_vec();
         let one = Size::constant(1);
         let lead = own.len().saturating_sub(2);
@@ -209,18 +210,20 @@ impl Builder {
             [_, heads] if heads == 1 => Mask::Batch,
             _ => Mask::Full,
         };
+        // Of all elements of the batch, heads alone may differ.
+        let batches = if kind == Mask::Full && outer[0] == 1 { one } else { sizes.batch };
         let matrix = [sizes.queries, sizes.keys];
         let dims = match kind {
             Mask::Shared | Mask::None => matrix.to_vec(),
             Mask::Batch => [&[sizes.batch, one], &matrix[..]].concat(),
-            Mask::Full => [&[sizes.batch, sizes.heads.into()], &matrix[..]].concat(),
+            Mask::Full => [&[batches, sizes.heads.into()], &matrix[..]].concat(),
         };
         let mask = match kind {
             Mask::Shared => self.reshape_to(mask, &own[own.len() - own.len().min(2)..])?,
             _ => mask,
         };
         let mask = self.expand_to(mask, &dims)?;
-        Ok((Some(self.cast(mask, dtype)?), kind))
+        Ok((Some(self.cast(mask, dtype)?), kind, (batches != sizes.batch).then_some(batches)))
     }
 
     /// The scores of attention, for those who want to see them or have heads that are too large for kernels.

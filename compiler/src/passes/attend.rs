@@ -15,7 +15,7 @@ use super::{
     Result, Uses,
     chain::{Chain, part, replace},
     known_masks::{Known, KnownMasks},
-    merge::Reader,
+    merge::{Reader, reseen},
     queries::{self, Queries},
     scores::{self, Form, form},
     strides::Strided,
@@ -91,11 +91,11 @@ fn pattern(chain: &Chain<'_>, node: &Node, masks: &KnownMasks) -> Option<Pattern
     if softmax.dtype != dtype && (softmax.dtype != DType::F32 || dtype.size() != 2) {
         return None;
     }
-    let (form, added, first_node, first) = scores(chain, masked)?;
+    let Scores { form, added, node: first_node, product: first, dims } = scores(chain, masked)?;
     if first.out != dtype {
         return None;
     }
-    let sizes = sizes(chain.graph.tensor(masked).sizes(), first, second)?;
+    let sizes = sizes(&dims, first, second)?;
     let (q_scale, q) = Queries::of(chain, first_node.inputs[0], dtype);
     let inner = if first.rhs_transposed { [sizes.dim.into(), 1.into()] } else { [1.into(), sizes.keys] };
     let k = Source::of(chain, first_node.inputs[1], first, sizes, inner);
@@ -103,13 +103,13 @@ fn pattern(chain: &Chain<'_>, node: &Node, masks: &KnownMasks) -> Option<Pattern
     let (k_scale, k) = k.follow(chain, dtype, true);
     let (_, v) = v.follow(chain, dtype, false);
     let (k, v, kv_heads) = shared(&k, &v, sizes)?;
-    let dims = chain.graph.tensor(masked).sizes();
-    let (mask, kind, causal) = mask((chain, masks), added, dims, sizes, dtype)?;
+    let (mask, (kind, mask_batches), causal) = mask((chain, masks), added, &dims, sizes, dtype)?;
     let operation = Attention {
         batch: sizes.batch,
         kv_heads: (kv_heads != sizes.heads).then_some(kv_heads),
         causal,
         mask: kind,
+        mask_batches,
         scale: Some((form.scale * q_scale * k_scale).into()),
         softcap: form.softcap.map(Into::into),
         ..Attention::new(sizes.heads, sizes.queries, sizes.keys, sizes.dim, dtype)
@@ -124,22 +124,44 @@ fn operation_fits(operation: &Attention) -> bool {
 /// What is added to scores: an operand of a program, whose inputs are those of the reader.
 type Term = (Operand, Reader, expression::Expression);
 
-/// What computes the input of the softmax: what happens to the scores, what is added, and the product that gives them.
-fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<(Form, Option<Term>, &'a Node, &'a MatMul)> {
+/// What computes the input of the softmax.
+struct Scores<'a> {
+    /// What happens to the scores.
+    form: Form,
+    /// What is added to them.
+    added: Option<Term>,
+    /// The product that gives them.
+    node: &'a Node,
+    product: &'a MatMul,
+    /// Their dimensions, which tell images, windows and heads apart if they do so anywhere.
+    dims: Vec<Size>,
+}
+
+fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<Scores<'a>> {
     let (node, operation) = chain.only_maker(masked)?;
+    let own = chain.graph.tensor(masked).sizes();
     let Operation::Elementwise(elementwise) = operation else {
-        let plain = Form { scale: 1.0, softcap: None, added: None };
-        return Some((plain, None, node, product(operation)?));
+        let form = Form { scale: 1.0, softcap: None, added: None };
+        return Some(Scores { form, added: None, node, product: product(operation)?, dims: own.to_vec() });
     };
-    let reader = Reader::new(elementwise, &node.inputs);
+    let mut reader = Reader::new(elementwise, &node.inputs);
+    let mut dims = chain.graph.tensor(node.outputs[0]).sizes().to_vec();
+    let lines = |dims: &[Size]| dims.last_chunk::<2>().copied();
+    if dims.len() < own.len() || lines(&dims) != lines(own) {
+        // They are seen otherwise by the softmax.
+        for (_, _, input) in &mut reader.inputs {
+            *input = reseen(input, &dims, own)?;
+        }
+        dims = own.to_vec();
+    }
     let whole = chain.graph.tensor(masked).count();
     (0..reader.inputs.len()).find_map(|input| {
-        let (id, _, dims) = &reader.inputs[input];
-        let (first, operation) = chain.only_maker(*id)?;
-        let product = product(operation).filter(|_| dims.iter().product::<Size>() == whole)?;
+        let (id, _, seen) = &reader.inputs[input];
+        let (node, operation) = chain.only_maker(*id)?;
+        let product = product(operation).filter(|_| seen.iter().product::<Size>() == whole)?;
         let (form, program) = form(&reader, input)?;
         let added = form.added.map(|added| (added, reader.clone(), program));
-        Some((form, added, first, product))
+        Some(Scores { form, added, node, product, dims: dims.clone() })
     })
 }
 
@@ -260,8 +282,8 @@ fn shared(k: &[Strided], v: &[Strided], sizes: Sizes) -> Option<(Strided, Stride
     Some((whole(k)?, whole(v)?, sizes.heads))
 }
 
-/// The mask of an operation with what is written for it, and whether it is the causal one.
-type Masked = (Option<(Added, Vec<Size>, Vec<Size>)>, Mask, bool);
+/// The mask of an operation with what is written for it, after how many elements of the batch it repeats, and whether it is the causal one.
+type Masked = (Option<(Added, Vec<Size>, Vec<Size>)>, (Mask, Option<Size>), bool);
 
 /// What is added to scores of these dimensions, as the operation takes it.
 fn mask(
@@ -271,14 +293,14 @@ fn mask(
     sizes: Sizes,
     dtype: DType,
 ) -> Option<Masked> {
-    let Some((operand, reader, program)) = added else { return Some((None, Mask::None, false)) };
+    let Some((operand, reader, program)) = added else { return Some((None, (Mask::None, None), false)) };
     let (made, value, inputs) = part(&program, operand);
     if made.lookups().next().is_some() {
         return None;
     }
     let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
     if let Some(known) = masks.known(chain, (&made, value), &inputs, [sizes.queries, sizes.keys]) {
-        return Some((None, Mask::None, known == Known::Causal));
+        return Some((None, (Mask::None, None), known == Known::Causal));
     }
     let (added, own) = match (value, &inputs[..]) {
         (Operand::Input(0), [(id, own, dims)]) if *own == dtype => (Added::Tensor(*id), dims.clone()),
@@ -293,30 +315,35 @@ fn mask(
         }
         _ => return None,
     };
-    let four = four_of(own, dims)?;
-    let one = Size::constant(1);
-    let Sizes { batch, heads, queries, keys, .. } = sizes;
-    // Of windows and images, a mask has one for each of both or for all.
-    if four[0] != 1 && four[0] != batch {
-        return None;
-    }
-    let (kind, wanted) = match four[..] {
-        [batch, heads, ..] if batch == 1 && heads == 1 => (Mask::Shared, vec![one, one, queries, keys]),
-        [_, heads, ..] if heads == 1 => (Mask::Batch, vec![batch, one, queries, keys]),
-        _ => (Mask::Full, vec![batch, heads.into(), queries, keys]),
+    let dims = &[&vec![Size::constant(1); 3usize.saturating_sub(dims.len())], dims].concat();
+    let own = dims_of(own, dims)?;
+    // Images and windows before the heads: masks may be the same for the first ones, and differ for all behind.
+    let outer = dims.len() - 3;
+    let first = own[..outer].iter().position(|size| *size != 1).unwrap_or(outer);
+    let mut wanted = own.clone();
+    wanted[first..outer].copy_from_slice(&dims[first..outer]);
+    wanted[outer + 1..].copy_from_slice(&[sizes.queries, sizes.keys]);
+    let batches: Size = dims[first..outer].iter().product();
+    let kind = match (own[outer] == 1, batches == 1) {
+        (true, true) => Mask::Shared,
+        (true, false) => Mask::Batch,
+        (false, _) => Mask::Full,
     };
-    Some((Some((added, four, wanted)), kind, false))
+    if kind == Mask::Full {
+        wanted[outer] = sizes.heads.into();
+    }
+    let batches = (kind != Mask::Shared && batches != sizes.batch).then_some(batches);
+    Some((Some((added, own, wanted)), (kind, batches), false))
 }
 
-/// The four dimensions of what is added to scores, if it goes with them.
-fn four_of(own: Vec<Size>, dims: &[Size]) -> Option<Vec<Size>> {
+/// The dimensions of what is added to scores of these, as many as those, if it goes with them.
+fn dims_of(own: Vec<Size>, dims: &[Size]) -> Option<Vec<Size>> {
     // Dimensions of one element before those of the scores say nothing.
     let more = own.iter().take(own.len().saturating_sub(dims.len())).take_while(|size| **size == 1).count();
     let own = &own[more..];
     let lead = dims.len().checked_sub(own.len())?;
     let goes = own.iter().zip(&dims[lead..]).all(|(own, size)| *own == 1 || own == size);
-    let missing = 4usize.checked_sub(own.len()).filter(|_| goes)?;
-    Some([&vec![Size::constant(1); missing], own].concat())
+    goes.then(|| [&vec![Size::constant(1); lead], own].concat())
 }
 
 impl Pattern {

@@ -6,6 +6,8 @@ use halite_ops::{
     expression::{Function, Type},
 };
 
+use halite_sizes::Size;
+
 use super::tests::{kernels, optimized};
 use crate::{
     build::Builder,
@@ -146,8 +148,78 @@ fn windows(images: u64, is_masked: bool) -> Graph {
 fn windows_of_images_are_images() {
     assert_eq!(attention(&windows(2, false)).batch, 6);
     assert_eq!(attention(&windows(1, true)).mask, Mask::Batch);
-    // There is no mask for each image and window.
-    assert!(!kernels(&windows(2, true)).iter().any(|op| matches!(op, Operation::Attention(_))));
+    // The windows of each image have the same masks.
+    let masked = attention(&windows(2, true));
+    assert_eq!((masked.batch, masked.mask, masked.mask_batches), (6.into(), Mask::Batch, Some(3.into())));
+}
+
+/// Scores of images, windows and heads, with what is added to them.
+fn added_to_windows(added: &[&[u64]]) -> Graph {
+    let mut b = Builder::new();
+    let dims = [2, 3, HEADS, 4, DIM];
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &dims).unwrap());
+    let k = b.transpose(k, &[0, 1, 2, 4, 3]).unwrap();
+    let mut scores = b.matmul(q, k).unwrap();
+    for (place, dims) in added.iter().enumerate() {
+        let mask = b.input(&format!("mask{place}"), F32, dims).unwrap();
+        scores = b.binary(Function::Add, scores, mask).unwrap();
+    }
+    let weights = b.softmax(scores, 4, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    optimized(b.finish().unwrap())
+}
+
+#[test]
+fn masks_are_added_where_exporters_see_the_scores_otherwise() {
+    // A bias for each head, then a mask for each window of an image, as in Swin; products, softmax and bias see images and windows as one.
+    let mut b = Builder::new();
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[6, HEADS, 4, DIM]).unwrap());
+    let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+    let scores = b.matmul(q, k).unwrap();
+    let bias = b.input("bias", F32, &[1, HEADS, 4, 4]).unwrap();
+    let scores = b.binary(Function::Add, scores, bias).unwrap();
+    let scores = b.reshape(scores, &[2, 3, HEADS, 4, 4]).unwrap();
+    let mask = b.input("mask", F32, &[1, 3, 1, 4, 4]).unwrap();
+    let scores = b.binary(Function::Add, scores, mask).unwrap();
+    let scores = b.reshape(scores, &[6, HEADS, 4, 4]).unwrap();
+    let weights = b.softmax(scores, 3, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    let windows = attention(&optimized(b.finish().unwrap()));
+    assert_eq!((windows.mask, windows.mask_batches), (Mask::Full, Some(3.into())));
+
+    // A mask for each image; products and the softmax see images and heads as one.
+    let mut b = Builder::new();
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &[2 * HEADS, 4, DIM]).unwrap());
+    let k = b.transpose(k, &[0, 2, 1]).unwrap();
+    let scores = b.matmul(q, k).unwrap();
+    let scores = b.reshape(scores, &[2, HEADS, 4, 4]).unwrap();
+    let mask = b.input("mask", F32, &[2, 1, 1, 4]).unwrap();
+    let scores = b.binary(Function::Add, scores, mask).unwrap();
+    let scores = b.reshape(scores, &[2 * HEADS, 4, 4]).unwrap();
+    let weights = b.softmax(scores, 2, false).unwrap();
+    let made = b.matmul(weights, v).unwrap();
+    b.output("out", made);
+    let images = attention(&optimized(b.finish().unwrap()));
+    assert_eq!((images.batch, images.mask, images.mask_batches), (2.into(), Mask::Batch, None));
+}
+
+#[test]
+fn masks_repeat_as_they_are_given() {
+    let cases: [(&[&[u64]], Mask, Option<u64>); 6] = [
+        (&[&[HEADS, 4, 4]], Mask::Full, Some(1)),
+        (&[&[3, 1, 4, 4]], Mask::Batch, Some(3)),
+        (&[&[3, 1, 1, 4]], Mask::Batch, Some(3)),
+        (&[&[HEADS, 4, 4], &[3, 1, 4, 4]], Mask::Full, Some(3)),
+        (&[&[2, 1, 1, 4, 4]], Mask::Batch, None),
+        (&[&[4, 1]], Mask::Shared, None),
+    ];
+    for (added, mask, batches) in cases {
+        let graph = added_to_windows(added);
+        let made = attention(&graph);
+        assert_eq!((made.mask, made.mask_batches), (mask, batches.map(Size::from)), "{added:?} {graph}");
+    }
 }
 
 #[test]

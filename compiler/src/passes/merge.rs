@@ -1,5 +1,7 @@
 //! Putting one expression into another, and taking parts out of one.
 
+use std::ops::Range;
+
 use halite_ops::{
     DType,
     elementwise::Elementwise,
@@ -194,16 +196,56 @@ pub(super) fn reseen(input: &[Size], from: &[Size], to: &[Size]) -> Option<Vec<S
     if input == from || elements(input) == elements(from) {
         return Some(to.to_vec());
     }
-    // Both must be the same but for dimensions of one element.
-    let solid = |dims: &[Size]| dims.iter().copied().filter(|d| *d != 1).collect::<Vec<Size>>();
-    if solid(from) != solid(to) {
-        return None;
-    }
-    let lead = from.len().checked_sub(input.len())?;
     let one = Size::constant(1);
-    let own = |i: usize| if i < lead { one } else { input[i - lead] };
-    let mut sizes = (0..from.len()).filter(|i| from[*i] != 1).map(own);
-    Some(to.iter().map(|d| if *d == 1 { one } else { sizes.next().unwrap_or(one) }).collect())
+    let lead = from.len().checked_sub(input.len())?;
+    let own = [&vec![one; lead], input].concat();
+    let mut seen = Vec::with_capacity(to.len());
+    for (before, after) in groups(from, to)? {
+        let (own, from, to) = (&own[before.clone()], &from[before], &to[after]);
+        match () {
+            // Some of the dimensions may be repeated where only those of one element come and go.
+            () if solid(from).eq(solid(to)) => {
+                let mut sizes = own.iter().zip(from).filter(|(_, from)| **from != 1).map(|(own, _)| *own);
+                seen.extend(to.iter().map(|d| if *d == 1 { one } else { sizes.next().unwrap_or(one) }));
+            }
+            () if own.iter().all(|size| *size == 1) => seen.extend(to.iter().map(|_| one)),
+            () if own == from => seen.extend_from_slice(to),
+            () => return None,
+        }
+    }
+    Some(seen)
+}
+
+/// Dimensions of more than one element.
+fn solid(dims: &[Size]) -> impl Iterator<Item = Size> {
+    dims.iter().copied().filter(|size| *size != 1)
+}
+
+/// The least runs of dimensions that have as many elements here as there, in order.
+fn groups(from: &[Size], to: &[Size]) -> Option<Vec<(Range<usize>, Range<usize>)>> {
+    let (mut groups, mut begin) = (Vec::new(), (0, 0));
+    let (mut end, mut counts) = ((0, 0), (Size::constant(1), Size::constant(1)));
+    while end.0 < from.len() || end.1 < to.len() {
+        // Elements are fewer on one side, or both sides begin.
+        let here = counts.0 == counts.1 && end.0 < from.len() || counts.0.is_below(counts.1) == Some(true);
+        if here {
+            counts.0 *= *from.get(end.0)?;
+            end.0 += 1;
+        } else {
+            counts.1 *= *to.get(end.1)?;
+            end.1 += 1;
+        }
+        if counts.0 == counts.1 && end.0 > begin.0 && end.1 > begin.1 {
+            groups.push((begin.0..end.0, begin.1..end.1));
+            (begin, counts) = (end, (Size::constant(1), Size::constant(1)));
+        }
+    }
+    // Dimensions of one element may be left on one side.
+    if begin != end {
+        let (before, after) = groups.last_mut()?;
+        (before.end, after.end) = end;
+    }
+    (counts.0 == counts.1).then_some(groups)
 }
 
 /// Whether a node is a function of the operands.
@@ -227,6 +269,13 @@ mod tests {
         assert_eq!(reseen(&[4, 5], &[4, 5], &[20]), Some(vec![20]));
         assert_eq!(reseen(&[], &[4, 5], &[2, 10]), Some(vec![]));
         assert_eq!(reseen(&[5], &[4, 5], &[20]), None);
+        // Images and windows are taken apart, or become one; what is the same for all of them, or for none, stays so.
+        assert_eq!(reseen(&[1, 3, 7, 7], &[16, 3, 7, 7], &[2, 8, 3, 7, 7]), Some(vec![1, 1, 3, 7, 7]));
+        assert_eq!(reseen(&[16, 1, 7, 7], &[16, 3, 7, 7], &[2, 8, 3, 7, 7]), Some(vec![2, 8, 1, 7, 7]));
+        assert_eq!(reseen(&[2, 8, 1, 1, 7], &[2, 8, 3, 7, 7], &[16, 3, 7, 7]), Some(vec![16, 1, 1, 7]));
+        assert_eq!(reseen(&[8, 1, 1, 7], &[2, 8, 3, 7, 7], &[16, 3, 7, 7]), None);
+        assert_eq!(reseen(&[3, 1, 5], &[3, 4, 5], &[12, 1, 5, 1]), None);
+        assert_eq!(reseen(&[1, 1, 5], &[3, 4, 5], &[12, 1, 5, 1]), Some(vec![1, 1, 5, 1]));
     }
 
     #[test]

@@ -64,7 +64,11 @@ const HEADS: usize = 1;
 fn grouped(attention: &Attention, heads: Size) -> Option<Attention> {
     let heads = heads.is_constant().then(|| heads.exact()).filter(|heads| *heads > 0)?;
     let plain = attention.batch.is(1.into()) && attention.kv_heads.is_none() && attention.capacity.is_none();
-    let mask = matches!(attention.mask, Mask::None | Mask::Shared | Mask::Full);
+    let mask = match attention.mask {
+        Mask::None | Mask::Shared => true,
+        Mask::Full => attention.mask_batches.is_none(),
+        Mask::Batch => false,
+    };
     if !plain || !mask || attention.lengths || !attention.heads.is_multiple_of(heads) {
         return None;
     }

@@ -45,6 +45,7 @@ layout(push_constant) uniform Shape {
     uint q_len, kv_len;
     uint group_heads;            // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint mask_batches;           // Elements of the batch after which masks repeat.
     float scale, softcap;
     uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in words.
     uint k_first, k_batch, k_head, k_row;
@@ -120,7 +121,7 @@ uint key_count;
 // Where the mask of a row begins. A row beyond the last has the last's, so that reads need no branch.
 uint mask_row(uint row) {
     const uint at = min(row, rows - 1);
-    return batch * mask_batch + (head0 + at / q_len) * mask_head + at % q_len * kv_len;
+    return batch % mask_batches * mask_batch + (head0 + at / q_len) * mask_head + at % q_len * kv_len;
 }
 
 float mask_at(uint first, uint key) {

@@ -45,6 +45,7 @@ layout(push_constant) uniform Shape {
     uint q_len, kv_len;
     uint group_heads;  // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint mask_batches;           // Elements of the batch after which masks repeat.
     float scale, softcap;
     uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in quads.
     uint k_first, k_batch, k_head, k_row;
@@ -90,7 +91,7 @@ void main() {
         row[r] = min(row0 + r * SUBGROUP + lane, rows - 1);
         const uint head = kv_head * group_heads + row[r] / q_len, i = row[r] % q_len;
         seen[r] = CAUSAL ? uint(max(int(key_count + i + 1) - int(q_len), 0)) : key_count;
-        mask_row[r] = batch * mask_batch + head * mask_head + i * kv_len;
+        mask_row[r] = batch % mask_batches * mask_batch + head * mask_head + i * kv_len;
         const uint from = q_base + head * q_head + i * q_row;
         out_at[r] = to + head * out_head + i * out_row;
         [[unroll]] for (uint c = 0; c < QUADS; ++c) {

@@ -38,6 +38,7 @@ layout(push_constant) uniform Shape {
     uint q_len, kv_len;
     uint group_heads;  // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint mask_batches;           // Elements of the batch after which masks repeat.
     uint splits, split_len;      // Parts of the keys, and keys of a part.
     float scale, softcap;
     uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie.
@@ -151,7 +152,7 @@ float finish(float score, uint row, uint key, uint end, uint batch, uint head0) 
     if (CAUSAL && key + q_len > key_count + i) return NONE;
     score *= scale;
     if (SOFTCAP) score = capped(score);
-    if (MASK) score += LOAD(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
+    if (MASK) score += LOAD(mask, batch % mask_batches * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
     return score;
 }
 

@@ -32,6 +32,7 @@ layout(push_constant) uniform Shape {
     uint q_len, kv_len;
     uint group_heads;            // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint mask_batches;           // Elements of the batch after which masks repeat.
     float scale, softcap;
     uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in words.
     uint k_first, k_batch, k_head, k_row;
@@ -91,7 +92,7 @@ float finish(float score, uint row, uint rows, uint key, uint batch, uint head0)
         score = softcap * sign(score) * ((1.0 - e) / (1.0 + e));
     }
     if (MASK)
-        score += CONCAT(LOAD_, TYPE)(mask, batch * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
+        score += CONCAT(LOAD_, TYPE)(mask, batch % mask_batches * mask_batch + (head0 + row / q_len) * mask_head + i * kv_len + key);
     return score;
 }
 

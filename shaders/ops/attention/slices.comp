@@ -41,6 +41,7 @@ layout(push_constant) uniform Shape {
     uint q_len, kv_len;
     uint group_heads;            // Query heads that share a key-value head.
     uint mask_batch, mask_head;  // Elements of the mask from one batch or head to the next.
+    uint mask_batches;           // Elements of the batch after which masks repeat.
     float scale, softcap;
     uint q_first, q_batch, q_head, q_row;  // Where the rows of queries, keys and values lie, in words.
     uint k_first, k_batch, k_head, k_row;
@@ -141,7 +142,7 @@ void main() {
     const uvec4 row = min(row0 + uvec4(0, 1, 2, 3), uvec4(rows - 1));
     const uvec4 head = kv_head * group_heads + row / q_len, token = row % q_len;
     seen = CAUSAL ? uvec4(max(ivec4(key_count + token + 1) - int(q_len), ivec4(0))) : uvec4(key_count);
-    mask_row = batch * mask_batch + head * mask_head + token * kv_len;
+    mask_row = batch % mask_batches * mask_batch + head * mask_head + token * kv_len;
     uint begin = 0, end = max(max(seen.x, seen.y), max(seen.z, seen.w));
     if (MASK) {
         const uvec2 some = attended(end);

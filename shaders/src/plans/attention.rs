@@ -353,6 +353,7 @@ pub(super) fn shape(op: &Attention) -> Result<Vec<Size>, Unfit> {
         narrow("a number of heads", group(op))?,
         stride(1, 0)?,
         stride(0, 1)?,
+        narrow("a number of masks", op.mask_batches().max(1))?,
     ])
 }
 

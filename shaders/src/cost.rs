@@ -368,7 +368,9 @@ mod tests {
         assert_eq!(first("m=2,n=48,k=1152,rhs_transposed=true"), "matmul.f16.vectorspread");
         assert_eq!(first("m=8,n=48,k=1152,rhs_transposed=true"), "matmul.f16.coop16x64x128cut16");
         assert_eq!(first("m=8,n=1280,k=960,rhs_transposed=true"), "matmul.f16.coop16x32x32s8");
-        assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.vectorcut16");
+        assert_eq!(first("m=2,n=4096,k=4096"), "matmul.f16.coop16x32x32s8");
+        assert_eq!(first("m=8,n=3200,k=3072"), "matmul.f16.coop16x32x32s8");
+        assert_eq!(first("m=8,n=256,k=2048"), "matmul.f16.coop16x64x128cut16");
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");
         assert!(first("m=512,n=2048,k=2048").contains("coop64x"));

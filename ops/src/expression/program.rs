@@ -187,12 +187,7 @@ impl Expression {
 }
 
 /// Puts the types of a node's operands into a list.
-fn operand_types(
-    node: &Node,
-    inputs: &[DType],
-    types: &[Type],
-    found: &mut Vec<Type>,
-) -> Result<(), String> {
+fn operand_types(node: &Node, inputs: &[DType], types: &[Type], found: &mut Vec<Type>) -> Result<(), String> {
     found.clear();
     for operand in &node.operands {
         found.push(operand_type(*operand, inputs, types)?);

@@ -4,6 +4,8 @@
 mod attention;
 mod binary;
 mod classic;
+mod classic_scores;
+mod classic_trees;
 mod conv;
 mod counted;
 mod einsum;
@@ -100,7 +102,7 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
 ];
 
 /// Operators of `ai.onnx.ml`.
-const CLASSIC: &[&[(&str, Import)]] = &[classic::CLASSIC];
+const CLASSIC: &[&[(&str, Import)]] = &[classic::CLASSIC, classic_scores::CLASSIC, classic_trees::CLASSIC];
 
 /// Operators of `com.microsoft.nchwc` and `com.ms.internal.nhwc`.
 const BLOCKED: &[&[(&str, Import)]] = &[microsoft_layouts::BLOCKED];

@@ -327,7 +327,7 @@ mod tests {
         let inner = |places: &mut Vec<usize>| *places = places[1..places.len() - 1].to_vec();
         assert_eq!(names(rejoined(&[3, 9, 4], 1, &[2, 3, 1, 2, 1], inner)), ["elementwise"]);
         let other = rejoined(&[3, 9, 4], 1, &[4, 3, 2], |places| places.swap(0, 1));
-        assert!(other.iter().any(|operation| operation.name() == "concat"));
+        assert!(other.len() > 1, "other orders move elements");
     }
 
     #[test]

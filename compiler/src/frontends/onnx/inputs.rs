@@ -99,7 +99,8 @@ const MICROSOFT: &[(usize, &str)] = &[
 const CLASSIC: &[(usize, &str)] = &[
     (
         1,
-        "Binarizer Imputer LinearClassifier LinearRegressor Normalizer Scaler TreeEnsembleClassifier TreeEnsembleRegressor",
+        "Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMRegressor Scaler \
+         TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
     ),
     (2, "ArrayFeatureExtractor"),
 ];

@@ -146,7 +146,8 @@ fn grow(
         {
             return None;
         }
-        let node = Node { op: NodeOp::Operation(operation), inputs, ..node.clone() };
+        let (outputs, location) = (node.outputs.clone(), node.location.clone());
+        let node = Node { op: NodeOp::Operation(operation), inputs, outputs, location };
         Some(Merged { node, gone })
     })
 }

@@ -23,6 +23,8 @@ use crate::{
 
 /// Most parts that are looked at.
 const MOST_PARTS: usize = 64;
+/// Most copies that are looked through behind a part: there may be thousands of parts.
+const MOST_COPIES: usize = 16;
 /// Most elements of the constant that says which parts are negated.
 const MOST_SIGNS: u64 = 1 << 16;
 /// Most dimensions of a strided copy.
@@ -55,6 +57,47 @@ struct Part {
 
 fn found(chain: &Chain<'_>, node: &Node) -> Option<Found> {
     let NodeOp::Operation(Operation::Concat(concat)) = &node.op else { return None };
+    in_order(chain, node, concat).or_else(|| repeated(chain, node, concat))
+}
+
+/// Any number of parts of any sizes that follow each other in their source: what was split is joined again.
+fn in_order(chain: &Chain<'_>, node: &Node, concat: &Concat) -> Option<Found> {
+    if concat.sizes.len() < 2 || concat.outer == 0 || concat.total() * concat.inner == 0 {
+        return None;
+    }
+    let part = |(id, size): (&TensorId, &Size)| {
+        let part = Part::of(chain, *id, concat, *size * concat.inner)?;
+        (!part.negated && part.seen.sizes.len() == 2).then_some(part.seen)
+    };
+    let mut parts = node.inputs.iter().zip(&concat.sizes).map(part);
+    let mut whole = parts.next()??;
+    for next in parts {
+        whole = extended(whole, &next?)?;
+    }
+    let copy = whole.copy(chain.graph.tensor(whole.tensor).count(), concat.dtype);
+    let fits = crate::backend::check(&Operation::StridedCopy(copy.clone())).is_ok();
+    fits.then_some(Found { source: whole.tensor, copy, signs: None })
+}
+
+/// Rows, with those that follow them at the same distances. Single elements are at any distance.
+fn extended(mut rows: Strided, next: &Strided) -> Option<Strided> {
+    let single = |rows: &Strided| rows.sizes[1].is(1.into());
+    let step = match (single(&rows), single(next)) {
+        (false, _) => rows.strides[1],
+        (true, false) => next.strides[1],
+        (true, true) => next.offset - rows.offset,
+    };
+    let goes_on = next.tensor == rows.tensor
+        && next.strides[0].is(rows.strides[0])
+        && next.offset.is(rows.offset + rows.sizes[1] * step)
+        && (single(next) || next.strides[1].is(step));
+    rows.strides[1] = step;
+    rows.sizes[1] += next.sizes[1];
+    goes_on.then_some(rows)
+}
+
+/// Parts of one size, at places that go on in one or several dimensions.
+fn repeated(chain: &Chain<'_>, node: &Node, concat: &Concat) -> Option<Found> {
     let size = *concat.sizes.first()?;
     let same = (2..=MOST_PARTS).contains(&concat.sizes.len()) && concat.sizes.iter().all(|own| own.is(size));
     if !same || concat.outer == 0 || size * concat.inner == 0 {
@@ -98,9 +141,12 @@ impl Part {
         };
         let (sizes, strides) = (vec![concat.outer, length], vec![length, 1.into()]);
         let mut seen = Strided { tensor: id, offset: 0.into(), sizes, strides };
-        while let Some(Node { op: NodeOp::Operation(Operation::StridedCopy(copy)), inputs, .. }) =
-            chain.producer(seen.tensor)
-        {
+        for _ in 0..MOST_COPIES {
+            let Some(Node { op: NodeOp::Operation(Operation::StridedCopy(copy)), inputs, .. }) =
+                chain.producer(seen.tensor)
+            else {
+                break;
+            };
             if copy.dtype != concat.dtype {
                 break;
             }
@@ -245,6 +291,43 @@ mod tests {
         b.output("y", y);
         let graph = optimized(b.finish().unwrap());
         assert_eq!(names(&graph), ["copy"], "{graph}");
+    }
+
+    /// The operations of a tensor in parts of these sizes along an axis, joined again in an order.
+    fn rejoined(dims: &[u64], axis: usize, sizes: &[u64], order: impl Fn(&mut Vec<usize>)) -> Vec<Operation> {
+        let mut b = Builder::new();
+        let x = b.input("x", F32, dims).unwrap();
+        let mut start = 0;
+        let parts: Vec<_> = sizes
+            .iter()
+            .map(|count| {
+                let mut ranges: Vec<Range> = dims.iter().map(|size| Range::all(*size)).collect();
+                ranges[axis] = Range { start, step: 1, count: *count };
+                start += count;
+                b.slice(x, &ranges).unwrap()
+            })
+            .collect();
+        let mut places: Vec<usize> = (0..parts.len()).collect();
+        order(&mut places);
+        let parts: Vec<_> = places.into_iter().map(|place| parts[place]).collect();
+        let y = b.concat(&parts, axis).unwrap();
+        let y = b.unary(Function::Abs, y).unwrap();
+        b.output("y", y);
+        kernels(&optimized(b.finish().unwrap())).into_iter().cloned().collect()
+    }
+
+    #[test]
+    fn what_was_split_and_is_joined_again_costs_nothing() {
+        let names = |made: Vec<Operation>| made.iter().map(Operation::name).collect::<Vec<_>>();
+        let keep = |_: &mut Vec<usize>| ();
+        assert_eq!(names(rejoined(&[300], 0, &[1; 300], keep)), ["elementwise"]);
+        assert_eq!(names(rejoined(&[9, 4], 0, &[1, 5, 3], keep)), ["elementwise"]);
+        assert_eq!(names(rejoined(&[3, 9, 4], 1, &[4, 1, 1, 3], keep)), ["elementwise"]);
+        // All but the first and the last part are one part, which is read where it lies.
+        let inner = |places: &mut Vec<usize>| *places = places[1..places.len() - 1].to_vec();
+        assert_eq!(names(rejoined(&[3, 9, 4], 1, &[2, 3, 1, 2, 1], inner)), ["elementwise"]);
+        let other = rejoined(&[3, 9, 4], 1, &[4, 3, 2], |places| places.swap(0, 1));
+        assert!(other.len() > 1, "other orders move elements");
     }
 
     #[test]

@@ -103,8 +103,12 @@ impl Reader {
     /// Puts the expression that computes an input in its place; `producer` has one output and the input's dimensions.
     /// `None` when types forbid it.
     pub fn absorb(&self, input: usize, producer: &Reader) -> Option<Reader> {
-        let mut merged = Reader { program: Expression::default(), ..self.clone() };
-        merged.inputs.remove(input);
+        let others = self.inputs.iter().enumerate().filter(|(own, _)| *own != input);
+        let mut merged = Reader {
+            inputs: others.map(|(_, own)| own.clone()).collect(),
+            program: Expression::default(),
+            tables: self.tables.clone(),
+        };
         let of_producer: Vec<usize> = producer.inputs.iter().map(|own| merged.input(own)).collect();
         let tables: Vec<usize> = producer.tables.iter().map(|own| merged.table(own)).collect();
         let of_producer = |operand| match operand {
@@ -152,6 +156,10 @@ impl Reader {
         producer: &Reader,
         output: &halite_ops::expression::Output,
     ) -> Option<Operand> {
+        // Only bytes can be booleans, and asking for types costs as much as the producer is long.
+        if output.dtype != DType::U8 && matches!(output.value, Operand::Node(_) | Operand::Input(_)) {
+            return Some(value);
+        }
         let dtypes: Vec<DType> = producer.inputs.iter().map(|(_, dtype, _)| *dtype).collect();
         let types = producer.program.types(&dtypes).ok()?;
         match output.value {
@@ -181,7 +189,7 @@ fn append(to: &mut Expression, from: &Expression, tensor: &dyn Fn(Operand) -> Op
     let offset = to.nodes.len();
     for node in &from.nodes {
         let operands = node.operands.iter().map(|o| shift(*o, offset, tensor)).collect();
-        to.push(Node { operands, ..node.clone() });
+        to.push(Node { operands, function: node.function, to: node.to });
     }
     offset
 }

@@ -261,8 +261,10 @@ impl Function {
     /// # Errors
     /// Says what is wrong with the operands.
     pub(crate) fn result(self, operands: &[Type], to: Option<Type>) -> Result<Type, String> {
-        let list: Vec<_> = operands.iter().map(Type::to_string).collect();
-        let wrong = |wants: &str| Err(format!("'{}' of ({}): {wants}", self.name(), list.join(", ")));
+        let wrong = |wants: &str| {
+            let list: Vec<_> = operands.iter().map(Type::to_string).collect();
+            Err(format!("'{}' of ({}): {wants}", self.name(), list.join(", ")))
+        };
         if operands.len() != self.arity() {
             return wrong(&format!("takes {} operands", self.arity()));
         }

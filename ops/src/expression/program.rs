@@ -161,10 +161,11 @@ impl Expression {
             return Err(format!("{} nodes are more than {MOST_NODES}", self.nodes.len()));
         }
         let mut types = Vec::with_capacity(self.nodes.len());
+        // One list for all nodes: passes that join nodes ask again for each.
+        let mut operands = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
-            let of = |operand: &Operand| operand_type(*operand, inputs, &types);
-            let operands: Result<Vec<_>, _> = node.operands.iter().map(of).collect();
-            let result = operands.and_then(|types| node.function.result(&types, node.to));
+            let result = operand_types(node, inputs, &types, &mut operands)
+                .and_then(|()| node.function.result(&operands, node.to));
             types.push(result.map_err(|reason| format!("%{index}: {reason}"))?);
         }
         if self.outputs.is_empty() {
@@ -183,6 +184,15 @@ impl Expression {
         }
         Ok(types)
     }
+}
+
+/// Puts the types of a node's operands into a list.
+fn operand_types(node: &Node, inputs: &[DType], types: &[Type], found: &mut Vec<Type>) -> Result<(), String> {
+    found.clear();
+    for operand in &node.operands {
+        found.push(operand_type(*operand, inputs, types)?);
+    }
+    Ok(())
 }
 
 /// The type of an operand, `types` being those of the nodes before.

@@ -91,6 +91,12 @@ pub(crate) fn text(name: &str, value: &str) -> Message {
     Message::default().bytes(1, name).bytes(4, value).varint(20, 3)
 }
 
+/// An attribute with texts.
+pub(crate) fn texts(name: &str, values: &[&str]) -> Message {
+    let list = Message::default().bytes(1, name).all(9, values, |text| text.as_bytes().to_vec());
+    list.varint(20, 8)
+}
+
 /// An attribute that is a graph.
 pub(crate) fn body(name: &str, graph: &Message) -> Message {
     Message::default().bytes(1, name).bytes(6, graph).varint(20, 5)

@@ -96,7 +96,14 @@ const MICROSOFT: &[(usize, &str)] = &[
 ];
 
 /// The same of `ai.onnx.ml`.
-const CLASSIC: &[(usize, &str)] = &[(1, "Imputer"), (2, "ArrayFeatureExtractor")];
+const CLASSIC: &[(usize, &str)] = &[
+    (
+        1,
+        "Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMRegressor Scaler \
+         TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
+    ),
+    (2, "ArrayFeatureExtractor"),
+];
 
 /// How many inputs an operator of a domain (empty for ONNX's own) takes at most in a version; none where any number, or where the operator
 /// is not known.

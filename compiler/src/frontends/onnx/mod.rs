@@ -5,6 +5,8 @@
 //! in `control`, functions of the model are put in where they are called.
 
 mod blocked;
+#[cfg(test)]
+mod classic_tests;
 mod constant;
 mod control;
 mod conversion;

@@ -181,7 +181,7 @@ mod tests {
             node("com.microsoft:Frob", &["x"], &["f"], &[]),
             node("Cast", &["f"], &["c"], &[crate::frontends::onnx::encode::int("to", 9)]),
             node("If", &["c"], &["i"], &branches),
-            node("ai.onnx.ml:Scaler", &["i"], &["s"], &[]),
+            node("ai.onnx.ml:SVMClassifier", &["i"], &["s"], &[]),
             node("own:Wrap", &["s"], &["y"], &[]),
         ];
         let inner = [node("Frob", &["a"], &["m"], &[]), node("Relu", &["m"], &["b"], &[])];
@@ -200,11 +200,14 @@ mod tests {
                 // In the branch and in the function; nobody needs the first.
                 ("Frob", ("ai.onnx".to_owned(), 20), 2),
                 ("Frob", ("com.microsoft".to_owned(), 1), 1),
-                ("Scaler", ("ai.onnx.ml".to_owned(), 1), 1),
+                ("SVMClassifier", ("ai.onnx.ml".to_owned(), 1), 1),
             ]
         );
         assert!(text.contains("3 operators of this model are not supported"), "{text}");
-        assert!(text.contains("Scaler of ai.onnx.ml 1 (Scaler 'Scaler_of_s')"), "{text}");
+        assert!(
+            text.contains("SVMClassifier of ai.onnx.ml 1 (SVMClassifier 'SVMClassifier_of_s')"),
+            "{text}"
+        );
         assert!(text.contains("Frob of ai.onnx 20 (2 nodes, the first is"), "{text}");
     }
 

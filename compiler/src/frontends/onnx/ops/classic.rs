@@ -1,15 +1,76 @@
-//! Of `ai.onnx.ml` what networks and neighbours of scikit-learn have beside operators of ONNX's own.
+//! Of `ai.onnx.ml` what prepares features.
 
-use halite_ops::{DType, Values, expression::Function};
+use halite_ops::{DType, Values, expression::Function, reduce::ReduceKind};
 use halite_sizes::Size;
 
-use super::{Import, NodeView, Result};
+use super::{
+    Import, NodeView, Result,
+    classic_scores::{above, lines, row},
+};
 use crate::{
     build::Builder,
     graph::{ElementType, TensorId},
 };
 
-pub(super) const CLASSIC: &[(&str, Import)] = &[("ArrayFeatureExtractor", features), ("Imputer", imputed)];
+pub(super) const CLASSIC: &[(&str, Import)] = &[
+    ("ArrayFeatureExtractor", features),
+    ("Binarizer", binarized),
+    ("Imputer", imputed),
+    ("Normalizer", normalized),
+    ("Scaler", scaled),
+];
+
+/// 1 where features are above a threshold, 0 elsewhere.
+fn binarized(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let x = node.input(0)?;
+    let element = b.element(x);
+    let threshold = f64::from(node.float("threshold", 0.0)?);
+    let floats = b.as_f32(x)?;
+    let made = above(b, floats, threshold)?;
+    Ok(vec![b.cast(made, element)?])
+}
+
+/// Features with an offset taken off, and a factor.
+fn scaled(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let x = lines(b, node)?;
+    let list = |name: &str, b: &mut Builder| -> Result<Option<TensorId>> {
+        let Some(values) = node.floats(name)?.filter(|values| !values.is_empty()) else { return Ok(None) };
+        let count = values.len() as u64;
+        if count != 1 && !b.sizes(x)[1].agrees(count) {
+            return Err(node.invalid(format!("'{name}' has {count} values for {}", b.describe(&[x]))));
+        }
+        row(b, &[1, count], values).map(Some)
+    };
+    let (offset, scale) = (list("offset", b)?, list("scale", b)?);
+    let mut made = x;
+    for (function, values) in [(Function::Sub, offset), (Function::Mul, scale)] {
+        if let Some(values) = values {
+            made = b.binary(function, made, values)?;
+        }
+    }
+    let dims = b.sizes(node.input(0)?).to_vec();
+    Ok(vec![b.reshape_to(made, &dims)?])
+}
+
+/// Lines over their norm; lines of zeros stay.
+fn normalized(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let x = lines(b, node)?;
+    let kind = match node.string("norm", "MAX")?.as_str() {
+        "MAX" => ReduceKind::Max,
+        "L1" => ReduceKind::L1,
+        "L2" => ReduceKind::L2,
+        other => return Err(node.invalid(format!("the norm {other}; there are MAX, L1 and L2"))),
+    };
+    let norm = b.reduce(kind, x, &[1], true)?;
+    let (none, one) = (b.float(DType::F32, 0.0)?, b.float(DType::F32, 1.0)?);
+    let made = b.map(&[x, norm, none, one], DType::F32, |program, x| {
+        let zero = program.call(Function::Eq, &x[1..3]);
+        let norm = program.call(Function::Select, &[zero, x[3], x[1]]);
+        program.call(Function::Div, &[x[0], norm])
+    })?;
+    let dims = b.sizes(node.input(0)?).to_vec();
+    Ok(vec![b.reshape_to(made, &dims)?])
+}
 
 /// One value of a feature, or what is missing, in place of another.
 fn imputed(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {

@@ -4,6 +4,10 @@
 mod attention;
 mod binary;
 mod classic;
+mod classic_labels;
+mod classic_scores;
+mod classic_trees;
+mod classic_vectors;
 mod conv;
 mod counted;
 mod einsum;
@@ -100,7 +104,13 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
 ];
 
 /// Operators of `ai.onnx.ml`.
-const CLASSIC: &[&[(&str, Import)]] = &[classic::CLASSIC];
+const CLASSIC: &[&[(&str, Import)]] = &[
+    classic::CLASSIC,
+    classic_labels::CLASSIC,
+    classic_scores::CLASSIC,
+    classic_trees::CLASSIC,
+    classic_vectors::CLASSIC,
+];
 
 /// Operators of `com.microsoft.nchwc` and `com.ms.internal.nhwc`.
 const BLOCKED: &[&[(&str, Import)]] = &[microsoft_layouts::BLOCKED];

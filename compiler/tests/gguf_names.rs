@@ -1,7 +1,13 @@
 //! Names of the models that tests of GGUF files take.
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 61] = [
+pub(crate) const FAMILIES: [&str; 67] = [
+    "mellum",
+    "hy_v3",
+    "laguna",
+    "laguna-global",
+    "granite_swa",
+    "deepseek2-ocr",
     "cogvlm",
     "rwkv6",
     "rwkv7",

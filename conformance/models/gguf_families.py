@@ -305,15 +305,45 @@ CASES |= {
         [[*SELECTIVE, *STEP_NORMS, *FEED_NORM, *DENSE], [*attention(SMALL), *FEED_NORM, *ROUTED_WIDE], [*SELECTIVE, *STEP_NORMS, *FEED_NORM, *DENSE]],
     ),
 }  # fmt: skip
+def grown(heads, kv_heads, dim=DIM, value=DIM):
+    """Attention of so many heads."""
+    return [NORM, ["attn_q", heads * dim, WIDTH], ["attn_k", kv_heads * dim, WIDTH], ["attn_v", kv_heads * value, WIDTH], ["attn_output", WIDTH, heads * value]]
+
+
+# Windows beside layers that attend to all keys with a longer rotary embedding; gates that have no bound; sinks in all layers.
+HY = [*PLAIN, *HEAD_NORMS, *FEED_NORM]
+LAGUNA = {**LATE_EXPERTS, "expert_shared_feed_forward_length": EXPERT_INNER, "expert_weights_norm": True, "expert_weights_scale": 2.5}
+LAGUNA_HEADS = {"attention.sliding_window": 8, "attention.head_count": [2, 4, 4, 4, 2], "rope.freq_base": 500000.0, "rope.freq_base_swa": 10000.0, "rope.dimension_count": DIM // 2, "rope.dimension_count_swa": DIM}
+
+
+def laguna(heads, whole):
+    """Attention with a gate of each head, or of each element."""
+    parts = [NORM, ["attn_q", heads * DIM, WIDTH], ["attn_k", DIM, WIDTH], ["attn_v", DIM, WIDTH], ["attn_output", WIDTH, heads * DIM]]
+    return [*parts, *HEAD_NORMS, ["attn_gate", heads * (DIM if whole else 1), WIDTH], *FEED_NORM]
+
+
+CASES |= {
+    "mellum": ("mellum", {**MIXTURE, "expert_shared_count": 0, "attention.sliding_window": 8, **YARN}, [[*HY, *ROUTED]] * 5),
+    "hy_v3": (
+        "hy_v3", {**LATE_EXPERTS, "expert_shared_feed_forward_length": EXPERT_INNER, "expert_weights_norm": True, "expert_weights_scale": 2.5},
+        [[*HY, *DENSE], *[[*HY, *ROUTED, *SHARED, ["exp_probs_b!", EXPERTS]]] * 2],
+    ),
+    "laguna": ("laguna", {**LAGUNA, **LAGUNA_HEADS, **YARN}, [[*laguna(2, False), *DENSE], *[[*laguna(heads, False), *ROUTED, *SHARED, *CHOICE] for heads in (4, 4, 4, 2)]]),
+    "laguna-global": ("laguna", {**LAGUNA, "expert_gating_func": 2}, [[*laguna(2, True), *DENSE], [*laguna(2, True), *ROUTED, *SHARED, *CHOICE]]),
+    "granite_swa": (
+        "granite_swa",
+        {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False, True], "logit_scale": 4.0, "residual_scale": 0.5, "embedding_scale": 2.0, "attention.scale": 0.2},
+        [[*PLAIN, ["attn_sinks", HEADS], *FEED_NORM, *DENSE]] * 3, [["output_norm", WIDTH]],
+    ),
+    "deepseek2-ocr": (
+        "deepseek2-ocr", {**LATE_EXPERTS, **SMALL_KEYS, "attention.head_count_kv": HEADS, "expert_shared_count": 1},
+        [[*grown(2, 2, SMALL, SMALL), *FEED_NORM, *DENSE], [*grown(2, 2, SMALL, SMALL), *FEED_NORM, *ROUTED, *SHARED]],
+    ),
+}  # fmt: skip
 # Heads that differ from layer to layer.
 MIMO2 = {**MIXTURE, "attention.sliding_window": 8, "attention.sliding_window_pattern": [False, True], "attention.head_count_kv": [1, 2], "attention.value_length": DIM // 2, "rope.freq_base": 1e6, "rope.freq_base_swa": 10000.0, "rope.dimension_count": DIM // 2}
 STEP35 = {**MIXTURE, "attention.sliding_window": 8, "attention.sliding_window_pattern": [False, True], "attention.head_count": [2, 4], "rope.freq_base": 1e6, "rope.freq_base_swa": 10000.0, "expert_weights_norm": True, "expert_weights_scale": 2.5, "expert_shared_feed_forward_length": EXPERT_INNER, "swiglu_clamp_exp": [0.0, 0.5], "swiglu_clamp_shexp": [0.7, 0.5]}
 OPENELM = {**SMALL_KEYS, "attention.head_count": [2, 4], "attention.head_count_kv": [1, 2], "feed_forward_length": [INNER, 2 * INNER]}
-
-
-def grown(heads, kv_heads, dim=DIM, value=DIM):
-    """Attention of so many heads."""
-    return [NORM, ["attn_q", heads * dim, WIDTH], ["attn_k", kv_heads * dim, WIDTH], ["attn_v", kv_heads * value, WIDTH], ["attn_output", WIDTH, heads * value]]
 
 
 CASES |= {

@@ -84,8 +84,9 @@ def world(w):
 
 # Names of pre-tokenizers that are split by other patterns than those of other files of the tests.
 PRETOKENIZERS = [
-    "afmoe", "bailingmoe", "bloom", "cohere2moe", "dbrx", "deepseek-coder", "deepseek-llm", "deepseek-v3", "glm4", "gpt-2", "gpt-4o", "granite-embed-multi-97m", "grok-2",
-    "hunyuan-dense", "kimi-k2", "llama-bpe", "minicpm5", "minimax-m2", "qwen2", "qwen35", "seed-coder", "smollm", "solar-open", "tekken", "tiny_aya", "viking",
+    "afmoe", "bailingmoe", "bloom", "chameleon", "cohere2moe", "dbrx", "deepseek-coder", "deepseek-llm", "deepseek-v3", "glm4", "gpt-2", "gpt-4o", "granite-embed-multi-97m", "grok-2",
+    "hunyuan-dense", "hy_v4", "jais-2", "kimi-k2", "laguna", "llama-bpe", "minicpm5", "minimax-m2", "qwen2", "qwen35", "seed-coder", "smollm", "solar-open", "spark2_5", "superbpe",
+    "talkie", "tekken", "tiny_aya", "ufakzeka", "viking", "youtu",
 ]  # fmt: skip
 WORDS = [
     *TEXTS[:5], "HelloWorld's 1234567 12 1", "x=10;\r\n y", "don't WE'RE l'été", "中文字123中文 カタカナ ひらがな", "한국어 텍스트 42", "٣٤٥ ½ Ⅷ", "ภาษาไทย", "f(x)->y; // @the_in #tag $5.00",
@@ -134,9 +135,47 @@ def write_pairs(out, libraries):
         file.write("\n")
 
 
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def lines(w):
+    """Gemma 4's pairs of characters: spaces have a mark, lines are words, some pairs are no tokens, and some bytes neither."""
+    texts = [text.replace(" ", "▁") for text in TEXTS + WORDS]
+    letters = sorted({letter for text in texts for letter in text if letter not in "\0中б😀"})
+    joined = sorted({text[at : at + 2] for text in texts for at in range(len(text) - 1) if "\0" not in text[at : at + 2]})
+    joined = [pair for pair in joined if "\n" not in pair] + ["\n\n", "\n\n\n"]
+    head = ["<pad>", "<eos>", "<bos>", "<unk>", "<turn|>", "<|tool_response>", "</s>"]
+    kept = [pair for place, pair in enumerate(joined) if place % 7 or "\n" in pair]
+    made = [*head, *BYTES[:0xF0], *letters, *kept]
+    w.add_tokenizer_model("gemma4")
+    w.add_token_list(made)
+    w.add_token_merges([f"{pair[:1]} {pair[1:]}" for pair in joined])
+    w.add_token_types([3] * 4 + [1] * 3 + [6] * 0xF0 + [1] * (len(letters) + len(kept)))
+    w.add_bos_token_id(2)
+    w.add_eos_token_id(1)
+    # llama.cpp begins texts with the token all the same.
+    w.add_add_bos_token(False)
+    return len(made)
+
+
+def cheapest(w):
+    """PLaMo 2's tokens with scores: equal ones, some below that of an unknown letter, and some that are never taken."""
+    letters = sorted({letter for text in TEXTS + WORDS for letter in text if letter not in "\0中б😀"})
+    words = sorted({text[at : at + length] for text in TEXTS + WORDS for length in (2, 3, 5) for at in range(0, len(text) - length + 1, 2)})
+    words = [word for word in words if "\0" not in word]
+    head = ["<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>"]
+    scores = [-1.0 - (place * 7) % 5 for place in range(len(letters))]
+    scores += [(-2.0 - (place * 11) % 13, -1500.0, -2500.0)[0 if place % 29 else 1 + place // 29 % 2] for place in range(len(words))]
+    w.add_tokenizer_model("plamo2")
+    w.add_token_list([*head, *BYTES, *letters, *words])
+    w.add_token_scores([0.0] * (len(head) + 256) + scores)
+    w.add_token_types([2, 3, 3, 3] + [6] * 256 + [1] * len(scores))
+    return len(head) + 256 + len(scores)
+
+
 def main(out, libraries):
     write_pairs(out, libraries)
-    for name, vocabulary in (("unigram", unigram), ("world", world)):
+    for name, vocabulary in (("unigram", unigram), ("world", world), ("lines", lines), ("cheapest", cheapest)):
         path = os.path.join(out, f"tokenizer-{name}.gguf")
         gguf_families.write(path, "hunyuan-dense", vocabulary, False)
         llama = gguf_tiny.Llama(libraries, path)

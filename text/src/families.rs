@@ -11,6 +11,8 @@ const LETTERS_OR_NUMBERS: &str = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S
 const SUFFIXES: &str = "'s|'t|'re|'ve|'m|'ll|'d";
 const ANY_SUFFIXES: &str = "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]";
 const LINES: &str = r"\s*[\r\n]+|\s+(?!\S)|\s+";
+/// A line, and ends of lines.
+const LINE: &str = r"[^\n]+|\n+";
 /// Words as upper-case letters followed by lower-case ones.
 const UPPER: &str = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]";
 const LOWER: &str = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]";
@@ -20,7 +22,7 @@ const CLAUSES: &str = r" ?[^(\s|.,!?\u{2026}\u{3002}\u{FF0C}\u{3001}\u{964}\u{6D
 /// Chinese and Japanese.
 const HAN_AND_KANA: &str = r"[\u{4E00}-\u{9FA5}\u{3040}-\u{309F}\u{30A0}-\u{30FF}]+";
 /// Signs with letters of ASCII behind them, letters with their marks, signs.
-const MARKED: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"##;
+const MARKED: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+"##;
 /// Chinese and Korean, as DeepSeek's first models have them.
 const HAN_AND_HANGUL: &str = r"[\u{4E00}-\u{9FA5}\u{800}-\u{4E00}\u{AC00}-\u{D7FF}]+";
 /// The letters of scripts with upper and lower case that those models know.
@@ -46,20 +48,47 @@ const EAST_ASIA: &str = concat!(
     r"\u{AA7F}\u{A9E0}-\u{A9FF}\u{AC00}-\u{D7AF}\u{1100}-\u{11FF}",
 );
 
+/// How numbers are split into groups of three digits, counted from their end.
+#[derive(Clone, Copy, Debug)]
+enum Numbers {
+    Thousands,
+    AsciiThousands,
+}
+
+/// How the words of texts are written that are not bytes, each as a character of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Raw {
+    /// As they are.
+    Plain,
+    /// With a mark for spaces; `whole_lines` where a word of ends of lines that is a token stays whole.
+    Spaced { whole_lines: bool },
+}
+
+/// Whether texts begin with the token of the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// Whatever the metadata say.
+    Always,
+    /// Unless the metadata say otherwise.
+    Usually,
+    /// If the metadata say so.
+    Rarely,
+}
+
 /// Names with the same splitting.
 struct Family {
     names: &'static [&'static str],
     patterns: fn() -> Vec<String>,
-    /// Whether numbers are split before that, into groups of three digits counted from their end.
-    thousands: bool,
+    /// How numbers are split before that.
+    numbers: Option<Numbers>,
+    raw: Option<Raw>,
     /// Whether a word that is a token stays whole.
     whole_words: bool,
-    /// Whether texts begin with the token of the beginning where the metadata do not say.
-    begins: bool,
+    begins: Begins,
 }
 
 const fn family(names: &'static [&'static str], patterns: fn() -> Vec<String>) -> Family {
-    Family { names, patterns, thousands: false, whole_words: false, begins: false }
+    Family { names, patterns, numbers: None, raw: None, whole_words: false, begins: Begins::Rarely }
 }
 
 impl Family {
@@ -82,10 +111,8 @@ const FAMILIES: &[Family] = &[
             "lfm2",
             "jina-v5-nano",
         ],
-        patterns: || modern(3),
-        thousands: false,
-        whole_words: true,
-        begins: true,
+        begins: Begins::Usually,
+        ..family(&[], || modern(3)).of_whole_words()
     },
     family(&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], || modern(3)),
     family(
@@ -102,12 +129,12 @@ const FAMILIES: &[Family] = &[
         ],
         || modern(1),
     ),
-    family(&["deepseek-v3", "hunyuan-dense", "joyai-llm"], || {
-        vec![r"\p{N}{1,3}".to_owned(), HAN_AND_KANA.to_owned(), format!("{MARKED}|{LINES}")]
+    family(&["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"], || {
+        vec![r"\p{N}{1,3}".to_owned(), HAN_AND_KANA.to_owned(), format!(r"{MARKED}[\r\n]*|{LINES}")]
     }),
     Family {
-        thousands: true,
-        ..family(&["afmoe"], || vec![format!("[{EAST_ASIA}]+"), format!("{MARKED}|{LINES}")])
+        numbers: Some(Numbers::Thousands),
+        ..family(&["afmoe"], || vec![format!("[{EAST_ASIA}]+"), format!(r"{MARKED}[\r\n]*|{LINES}")])
     },
     family(&["deepseek-llm"], || {
         vec![
@@ -148,6 +175,67 @@ const FAMILIES: &[Family] = &[
     }),
     family(&["poro-chat", "bloom", "gpt3-finnish"], || vec![CLAUSES.to_owned()]),
     family(&["viking"], || vec![CLAUSES.to_owned(), r"\p{N}".to_owned()]),
+    // Ends of lines and numbers are split further.
+    family(&["spark2_5"], || {
+        let words = format!(r"{MARKED}|[\r\n]|\s+(?!\S)|\s+");
+        vec![r"\p{N}{1,3}".to_owned(), HAN_AND_KANA.to_owned(), words, r"\p{N}".to_owned()]
+    }),
+    // Lines are split first.
+    family(&["laguna"], || [vec![LINE.to_owned()], modern(1)].concat()),
+    // Turkish, whose suffixes stand behind an apostrophe and stay together.
+    family(&["ufakzeka"], || {
+        let letters = r"[^\r\n\p{L}\p{N}]?\p{L}+";
+        vec![format!(r"{letters}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{LINES}")]
+    }),
+    // White space in powers of two.
+    family(&["jais-2"], || {
+        let letters = r"[^\r\n\p{L}\p{N}]?\p{L}+";
+        let spaces: String =
+            [512, 256, 128, 64, 32, 16, 8, 4].map(|count| format!(r"|\s{{{count}}}(?!\S)")).concat();
+        let signs = r" ?[^\s\p{L}\p{N}]+[\r\n]*";
+        vec![format!(
+            r"{ANY_SUFFIXES}|{letters}|\p{{N}}{{1,3}}|{signs}|\s*[\r\n]+{spaces}|\s{{1,2}}(?!\S)|\s"
+        )]
+    }),
+    family(&["youtu"], || {
+        let apart = concat!(
+            r"[\u{AC00}-\u{D7A3}\u{3131}-\u{318E}]+",
+            r"|[\u{FF01}\u{2026}\u{201C}\u{201D}\u{2018}\u{2019}\u{2014}\u{FF1A}\u{FF1B}\u{FF0C}\u{3001}-\u{303F}\u{FE30}-\u{FE4F}]+",
+            r"|[\u{3105}-\u{312F}]+|"
+        );
+        let suffixes = format!("(?:{ANY_SUFFIXES})?");
+        vec![format!("{apart}{HAN_AND_KANA}"), cased(&suffixes, r"\p{N}")]
+    })
+    .of_whole_words(),
+    Family {
+        begins: Begins::Usually,
+        ..family(&["chameleon"], || {
+            let parts = [
+                "<sentinel:[0-9]+>",
+                "IMGIMG[A-I]{1,4}Z",
+                r"[\t\n]|    |  ",
+                r"\p{N}",
+                r"[\p{P}!-/:-@\[-`{-~]",
+            ];
+            [parts.map(str::to_owned).into(), vec![gpt2()]].concat()
+        })
+    },
+    // Words go on over spaces; only numbers are apart.
+    Family {
+        numbers: Some(Numbers::AsciiThousands),
+        ..family(&["superbpe"], || vec![r"\p{N}+".to_owned()])
+    },
+    // Lines are the words, in which a mark stands for spaces.
+    Family {
+        raw: Some(Raw::Spaced { whole_lines: true }),
+        begins: Begins::Always,
+        ..family(&["gemma4", "granite-embed-multi-311m"], || vec![LINE.to_owned()])
+    },
+    Family {
+        raw: Some(Raw::Spaced { whole_lines: false }),
+        ..family(&["sarvam-moe"], || vec![LINE.to_owned()])
+    },
+    Family { raw: Some(Raw::Plain), ..family(&["whitespace"], || vec![r"\S+".to_owned()]) },
     // Marks belong to letters.
     family(&["qwen35"], || {
         let letters = r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+";
@@ -193,10 +281,13 @@ const FAMILIES: &[Family] = &[
     family(&["default"], || {
         vec![r"[\p{P}\$\+<=>\^~\|]+".to_owned(), gpt2(), r"\p{N}+".to_owned(), "[0-9]{3}".to_owned()]
     }),
-    family(&["tekken"], || vec![cased("", r"\p{N}")]).of_whole_words(),
-    family(&["gpt-4o", "llama4", "kanana2", "minimax-m2"], gpt4o),
+    Family {
+        begins: Begins::Usually,
+        ..family(&["tekken"], || vec![cased("", r"\p{N}")]).of_whole_words()
+    },
+    family(&["gpt-4o", "llama4", "kanana2", "minimax-m2", "talkie"], gpt4o),
     family(&["granite-embed-multi-97m"], gpt4o).of_whole_words(),
-    Family { thousands: true, ..family(&["tiny_aya", "cohere2moe"], gpt4o) },
+    Family { numbers: Some(Numbers::Thousands), ..family(&["tiny_aya", "cohere2moe"], gpt4o) },
 ];
 
 /// The pattern of GPT-2: words and numbers with a space before them.
@@ -227,7 +318,8 @@ fn gpt4o() -> Vec<String> {
 pub(crate) struct Splitter {
     pub steps: Vec<Split>,
     pub whole_words: bool,
-    pub begins: bool,
+    pub begins: Begins,
+    pub raw: Option<Raw>,
 }
 
 impl Splitter {
@@ -244,12 +336,19 @@ impl Splitter {
             let pattern = Pattern::regex(text, &format!("the pre-tokenizer '{name}'"))?;
             Ok(Split::Matches { pattern, behaviour: Behaviour::Isolated, inverted: false })
         };
-        let mut steps: Vec<Split> = family.thousands.then_some(Split::Thousands).into_iter().collect();
+        let mut steps = match family.numbers {
+            None => Vec::new(),
+            Some(Numbers::Thousands) => vec![Split::Thousands],
+            Some(Numbers::AsciiThousands) => vec![Split::AsciiThousands],
+        };
         for text in &(family.patterns)() {
             steps.push(step(text)?);
         }
-        steps.push(Split::Bytes);
-        Ok(Splitter { steps, whole_words: family.whole_words, begins: family.begins })
+        if family.raw.is_none() {
+            steps.push(Split::Bytes);
+        }
+        let &Family { whole_words, begins, raw, .. } = family;
+        Ok(Splitter { steps, whole_words, begins, raw })
     }
 }
 
@@ -260,8 +359,9 @@ mod tests {
 
     fn split(name: &str, text: &str) -> Vec<String> {
         let mut words = vec![Word { text: text.into(), first: true }];
-        let mut steps = Splitter::named(name).unwrap().steps;
-        assert!(matches!(steps.pop(), Some(Split::Bytes)));
+        let Splitter { mut steps, raw, .. } = Splitter::named(name).unwrap();
+        let is_raw = raw.is_some();
+        assert!(steps.pop_if(|step| matches!(step, Split::Bytes)).is_some() || is_raw);
         for step in steps {
             let mut made = Vec::new();
             step.apply(words, &mut made);

@@ -6,6 +6,7 @@
 
 mod charsmap;
 mod chat;
+mod cheapest;
 mod decode;
 mod error;
 mod families;

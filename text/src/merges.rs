@@ -18,6 +18,8 @@ pub(crate) struct Merges {
     others: HashMap<Box<str>, u32>,
     /// Whether a word that is a token stays whole, whatever the merges say.
     pub whole_words: bool,
+    /// Whether a word of nothing but ends of lines does.
+    pub whole_lines: bool,
     /// What stands before all characters of a word but the first.
     pub prefix: String,
     /// What stands behind the last character of a word.
@@ -64,6 +66,7 @@ impl Merges {
             pairs: HashMap::new(),
             others: HashMap::new(),
             whole_words: false,
+            whole_lines: false,
             prefix: String::new(),
             suffix: String::new(),
             missing: Missing::default(),
@@ -120,7 +123,7 @@ impl Merges {
 
     /// The tokens of a word.
     pub fn encode(&self, word: &str, vocabulary: &Vocabulary, tokens: &mut Vec<u32>) {
-        if self.whole_words
+        if (self.whole_words || self.whole_lines && word.bytes().all(|byte| byte == b'\n'))
             && let Some(id) = vocabulary.find_text(word.as_bytes())
         {
             tokens.push(id);
@@ -138,7 +141,8 @@ impl Merges {
                     tokens.push(id);
                     false
                 }
-                // What is no token is written character by character.
+                // What is no token is written byte by byte, or character by character.
+                Some(_) if self.missing.bytes => self.missing.write(text, again, vocabulary, tokens),
                 Some(_) => {
                     for c in text.chars() {
                         let own = c.encode_utf8(&mut [0; 4]).to_owned();

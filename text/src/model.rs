@@ -1,7 +1,7 @@
 //! How words become tokens, of the kinds that there are.
 
 use crate::{
-    longest::Longest, merges::Merges, pieces::Pieces, scores::Scores, unigram::Unigram,
+    cheapest::Cheapest, longest::Longest, merges::Merges, pieces::Pieces, scores::Scores, unigram::Unigram,
     vocabulary::Vocabulary,
 };
 
@@ -18,6 +18,8 @@ pub(crate) enum Model {
     Pieces(Pieces),
     /// By the longest tokens.
     Longest(Longest),
+    /// By the least cost of all of a text.
+    Cheapest(Cheapest),
 }
 
 impl Model {
@@ -29,6 +31,7 @@ impl Model {
             Model::Unigram(unigram) => unigram.encode(word, vocabulary, tokens),
             Model::Pieces(pieces) => pieces.encode(word, vocabulary, tokens),
             Model::Longest(longest) => longest.encode(word, tokens),
+            Model::Cheapest(cheapest) => cheapest.encode(word, tokens),
         }
     }
 }

@@ -49,13 +49,15 @@ pub(crate) enum Split {
     Length(usize),
     /// Numbers into groups of three digits, counted from their end.
     Thousands,
+    /// The same with digits of ASCII alone, and what is before the first group of a number belongs to that.
+    AsciiThousands,
 }
 
 impl Split {
     /// How many times as long a text may become.
     pub fn growth(&self) -> usize {
         match self {
-            Split::Matches { .. } | Split::Length(_) | Split::Thousands => 1,
+            Split::Matches { .. } | Split::Length(_) | Split::Thousands | Split::AsciiThousands => 1,
             Split::Spaces { .. } => 5,
             Split::Space | Split::Bytes => 2,
         }
@@ -69,6 +71,7 @@ impl Split {
                     word.cut(cuts(pattern, &word.text, *behaviour, *inverted), made);
                 }
                 Split::Thousands => word.cut(thousands(&word.text), made),
+                Split::AsciiThousands => word.cut(ascii_thousands(&word.text), made),
                 Split::Spaces { mark, before, splits } => spaces(word, *mark, *before, *splits, made),
                 Split::Space if !word.text.starts_with(' ') => {
                     made.push(Word { text: format!(" {}", word.text).into(), ..word });
@@ -163,6 +166,22 @@ fn thousands(text: &str) -> Vec<(usize, usize)> {
         }
     }
     cuts
+}
+
+/// Parts that begin where a whole number of groups of three digits of ASCII goes on to the end of the number.
+fn ascii_thousands(text: &str) -> Vec<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut starts = vec![0];
+    let mut digits = 0;
+    for at in (0..bytes.len()).rev() {
+        digits = if bytes[at].is_ascii_digit() { digits + 1 } else { 0 };
+        if digits > 0 && digits % 3 == 0 {
+            starts.push(at);
+        }
+    }
+    starts.push(bytes.len());
+    starts.sort_unstable();
+    starts.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
 fn spaces<'a>(word: Word<'a>, mark: char, before: Before, splits: bool, made: &mut Vec<Word<'a>>) {

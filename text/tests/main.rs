@@ -3,5 +3,6 @@
 mod beside;
 mod files;
 mod hostile;
+mod metadata;
 mod templates;
 mod tokens;

@@ -52,7 +52,7 @@ fn words_become_the_pieces_of_llama_cpp() {
 #[test]
 fn texts_of_many_scripts_become_the_tokens_of_llama_cpp() {
     // `conformance/models/gguf_tokenizers.py` made these.
-    for name in ["tokenizer-unigram", "tokenizer-world"] {
+    for name in ["tokenizer-unigram", "tokenizer-world", "tokenizer-lines", "tokenizer-cheapest"] {
         let (file, json) = model(name);
         let tokenizer = Tokenizer::read(&file).unwrap();
         for case in json["texts"].as_array().unwrap() {
@@ -106,7 +106,7 @@ fn texts_are_split_as_each_pre_tokenizer_does_it() {
     let texts: Vec<&str> =
         json["texts"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
     // llama.cpp's own form of these patterns has marks apart from their letters; the published one has not.
-    let with_marks = ["gpt-4o", "kimi-k2", "minimax-m2", "tekken"];
+    let with_marks = ["gpt-4o", "kimi-k2", "minimax-m2", "talkie", "tekken"];
     let mut apart = Vec::new();
     for (name, all) in json["tokens"].as_object().unwrap() {
         let file = Gguf::read(&renamed(&bytes, name).into()).unwrap();

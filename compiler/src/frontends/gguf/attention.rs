@@ -51,13 +51,14 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let inner = b.sizes(found)[1].exact();
         let heads = self.hyper.heads_of(layer).count;
+        let of_gate = if self.hyper.family.open_gates { Function::Softplus } else { Function::Sigmoid };
         if gate.is_none() && self.rows_of(layer, "attn_gate") == Some(heads) {
             // A number for each head.
             let gate = self.linear(b, x, layer, "attn_gate", [heads, self.hyper.width])?;
             let gate = b.reshape_to(gate, &[self.rows(), heads.into(), Size::constant(1)])?;
             let apart = b.reshape_to(found, &[self.rows(), heads.into(), (inner / heads).into()])?;
             let made = b.map(&[apart, gate], DType::F32, |p, x| {
-                let gate = p.call(Function::Sigmoid, &[x[1]]);
+                let gate = p.call(of_gate, &[x[1]]);
                 p.call(Function::Mul, &[x[0], gate])
             })?;
             return b.reshape_to(made, &[self.rows(), inner.into()]);
@@ -68,7 +69,7 @@ impl Call<'_> {
             (None, None) => return Ok(found),
         };
         b.map(&[found, gate], DType::F32, |p, x| {
-            let gate = p.call(Function::Sigmoid, &[x[1]]);
+            let gate = p.call(of_gate, &[x[1]]);
             p.call(Function::Mul, &[x[0], gate])
         })
     }

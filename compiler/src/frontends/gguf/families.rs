@@ -55,6 +55,7 @@ const LLAMA: Family = Family {
     attention_output: "attn_output",
     attention_norm: "post_attention_norm",
     unread: None,
+    open_gates: false,
     grok: false,
 };
 
@@ -170,6 +171,19 @@ pub(super) const FAMILIES: &[Family] = &[
         half_turned: true,
         ..QWEN
     },
+    Family { name: "mellum", local_of: 4, ..QWEN },
+    Family { name: "hy_v3", normed_experts: false, sigmoid_experts: true, ..QWEN },
+    Family {
+        name: "laguna",
+        local_of: 4,
+        first_is_global: true,
+        normed_experts: false,
+        sigmoid_experts: true,
+        open_gates: true,
+        ..QWEN
+    },
+    Family { name: "granite_swa", local_of: 1, local_scaled: true, ..LLAMA },
+    Family { name: "deepseek2-ocr", normed_experts: false, ..QWEN },
     Family { name: "bailingmoe", normed_experts: false, ..LLAMA },
     Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },

@@ -148,6 +148,8 @@ pub(super) struct Family {
     pub attention_norm: &'static str,
     /// What tensors of layers begin with that no text needs.
     pub unread: Option<&'static str>,
+    /// Whether gates of what attention finds are without a bound, by a softplus, and not within 1.
+    pub open_gates: bool,
     /// Factors of embeddings, of scores and of logits that the metadata need not say, and what scores are between.
     pub grok: bool,
 }

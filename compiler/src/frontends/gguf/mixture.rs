@@ -161,7 +161,11 @@ impl Call<'_> {
             Gating::Softmax => b.softmax(scores, 1, false)?,
             Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
         };
-        let bias = self.tensors.vector(b, &self.name(layer, "exp_probs_b", "bias"), experts.count)?;
+        // Some converters leave the kind out.
+        let bias = match self.tensors.vector(b, &self.name(layer, "exp_probs_b", "bias"), experts.count)? {
+            None => self.tensors.vector(b, &self.bare_name(layer, "exp_probs_b"), experts.count)?,
+            own => own,
+        };
         // The bias and the groups count for the choice alone.
         let mut judged = weights;
         if let Some(bias) = bias {

@@ -210,6 +210,9 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     };
     let text = refused("llama.gguf", &[("llama.block_count", "llama.block_counz")]);
     assert!(text.contains("'llama.block_count' is missing"), "{text}");
+    let turned = ("granite_swa.attention.value_length", "granite_swa.attention.rope_pattern");
+    let text = refused("granite_swa.gguf", &[turned]);
+    assert!(text.contains("'granite_swa.attention.rope_pattern'"), "{text}");
     let text = refused("gemma3.gguf", &[("gemma3", "gamma3")]);
     assert!(text.contains("'gamma3'") && text.contains("there are: llama, qwen2"), "{text}");
     assert!(text.contains("of known kinds"), "{text}");

@@ -39,6 +39,7 @@ const LLAMA: Family = Family {
     streams: false,
     sparse: None,
     logit_cap: None,
+    score_cap: None,
     recurrent: false,
     feed_norm: "ffn_norm",
     lone_parts: false,
@@ -125,6 +126,8 @@ pub(super) const FAMILIES: &[Family] = &[
         window: Some(4096),
         scaled_by_width_at: 46,
         local_scaled: true,
+        logit_cap: Some(30.0),
+        score_cap: Some(50.0),
         ..GEMMA
     },
     GEMMA3,
@@ -287,6 +290,7 @@ pub(super) const FAMILIES: &[Family] = &[
         attention_norm: "attn_output_norm",
         divided_logits: false,
         grok: true,
+        score_cap: Some(30.0),
         ..QWEN
     },
     Family { name: "grovemoe", ..QWEN },

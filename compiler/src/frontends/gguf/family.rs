@@ -114,8 +114,9 @@ pub(super) struct Family {
     /// Of how many layers, the first, feed-forward networks keep the largest of a gate's numbers alone where the metadata do not say,
     /// and how many deviations above their mean these are.
     pub sparse: Option<(u64, f64)>,
-    /// What logits are between, where the metadata do not say.
+    /// What logits are between, where the metadata do not say; the same of scores.
     pub logit_cap: Option<f64>,
+    pub score_cap: Option<f64>,
     /// Whether there may be no attention at all.
     pub recurrent: bool,
     /// The norm before the feed-forward network.

@@ -151,6 +151,10 @@ impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
         let keys = Keys { file, family: family(file)? };
+        // Layers without rotary embedding, which no file at hand has.
+        if keys.value("attention.rope_pattern").is_some() {
+            return Err(unsupported(format!("'{}'", keys.key("attention.rope_pattern"))));
+        }
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
@@ -190,7 +194,7 @@ impl Hyper {
             distance_bias: distance_bias(&keys, layers)?,
             trained: keys.optional("context_length")?.filter(|tokens| *tokens > 0),
             score_cap,
-            logit_cap: keys.factor("final_logit_softcapping")?.or(keys.family.logit_cap),
+            logit_cap: cap(&keys, "final_logit_softcapping", keys.family.logit_cap)?,
             embedding_scale,
             residual_scale,
             logit_scale,
@@ -390,8 +394,13 @@ fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]>
         embedding.or(grok(78.383_671_769_061_69)),
         keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
         logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
-        keys.factor("attn_logit_softcapping")?.or(grok(30.0)),
+        cap(keys, "attn_logit_softcapping", family.score_cap)?,
     ])
+}
+
+/// What values are between: 0 stands for none, and a key that is not there for what is usual.
+fn cap(keys: &Keys<'_>, name: &str, usual: Option<f64>) -> Result<Option<f64>> {
+    Ok(keys.float(name)?.or(usual).filter(|cap| *cap != 0.0))
 }
 
 /// The factor of logits, which the metadata of most models have as a divisor.

@@ -1,7 +1,8 @@
 //! Names of the models that tests of GGUF files take.
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 67] = [
+pub(crate) const FAMILIES: [&str; 68] = [
+    "gemma2",
     "mellum",
     "hy_v3",
     "laguna",

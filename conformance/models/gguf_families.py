@@ -330,6 +330,8 @@ CASES |= {
     ),
     "laguna": ("laguna", {**LAGUNA, **LAGUNA_HEADS, **YARN}, [[*laguna(2, False), *DENSE], *[[*laguna(heads, False), *ROUTED, *SHARED, *CHOICE] for heads in (4, 4, 4, 2)]]),
     "laguna-global": ("laguna", {**LAGUNA, "expert_gating_func": 2}, [[*laguna(2, True), *DENSE], [*laguna(2, True), *ROUTED, *SHARED, *CHOICE]]),
+    # Without caps, which llama.cpp takes for 50 and 30 then.
+    "gemma2": ("gemma2", {}, [[*PLAIN, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]] * 2, [["output_norm", WIDTH]]),
     "granite_swa": (
         "granite_swa",
         {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False, True], "logit_scale": 4.0, "residual_scale": 0.5, "embedding_scale": 2.0, "attention.scale": 0.2},

@@ -207,7 +207,8 @@ fn masks_are_added_where_exporters_see_the_scores_otherwise() {
 
 #[test]
 fn masks_repeat_as_they_are_given() {
-    let cases: [(&[&[u64]], Mask, Option<u64>); 6] = [
+    type Case<'a> = (&'a [&'a [u64]], Mask, Option<u64>);
+    let cases: [Case<'_>; 6] = [
         (&[&[HEADS, 4, 4]], Mask::Full, Some(1)),
         (&[&[3, 1, 4, 4]], Mask::Batch, Some(3)),
         (&[&[3, 1, 1, 4]], Mask::Batch, Some(3)),

@@ -244,6 +244,20 @@ impl Attention {
         (Attention { keys: None, values: None, ..self.clone() }, inputs)
     }
 
+    fn check_mask(&self) -> Result<(), String> {
+        if self.lengths && self.mask != Mask::None {
+            return Err("lengths go with no mask".into());
+        }
+        let Some(batches) = self.mask_batches else { return Ok(()) };
+        if !matches!(self.mask, Mask::Batch | Mask::Full) {
+            return Err("mask_batches goes with the masks batch and full".into());
+        }
+        if batches == 0 || !self.batch.is_multiple_of(batches) {
+            return Err(format!("a batch of {} is not evenly {batches} masks", self.batch));
+        }
+        Ok(())
+    }
+
     /// What blocks ask for.
     fn check_blocks(&self) -> Result<(), String> {
         if !self.has_blocks() {
@@ -325,17 +339,7 @@ impl Op for Attention {
         if kv_heads == 0 || !self.heads.is_multiple_of(kv_heads) {
             return Err(format!("{} heads cannot share {kv_heads} key-value heads evenly", self.heads));
         }
-        if self.lengths && self.mask != Mask::None {
-            return Err("lengths go with no mask".into());
-        }
-        if let Some(batches) = self.mask_batches {
-            if !matches!(self.mask, Mask::Batch | Mask::Full) {
-                return Err("mask_batches goes with the masks batch and full".into());
-            }
-            if batches == 0 || !self.batch.is_multiple_of(batches) {
-                return Err(format!("a batch of {} is not evenly {batches} masks", self.batch));
-            }
-        }
+        self.check_mask()?;
         if self.capacity() < self.kv_len {
             return Err(format!("{} keys do not fit a capacity of {}", self.kv_len, self.capacity()));
         }

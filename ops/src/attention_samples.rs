@@ -67,26 +67,19 @@ impl Attention {
             },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
-            // The same for each element of the batch, and masks of windows that repeat with each image.
-            Attention {
-                batch: 3.into(),
-                mask: Mask::Full,
-                mask_batches: Some(1.into()),
-                ..grouped(of(4, 49, 49, 32), 4)
-            },
-            Attention {
-                batch: 6.into(),
-                mask: Mask::Batch,
-                mask_batches: Some(2.into()),
-                ..of(2, 9, 20, 64)
-            },
-            Attention {
-                batch: 4.into(),
-                mask: Mask::Full,
-                mask_batches: Some(2.into()),
-                ..of(3, 16, 16, 32)
-            },
         ]
+    }
+
+    /// Masks that are the same for each element of the batch, or repeat as those of windows do with each image.
+    fn samples_of_repeated_masks(dtype: DType) -> Vec<Attention> {
+        let of = |batch: u64, mask_batches: u64, heads, tokens, head_dim| Attention {
+            batch: batch.into(),
+            mask: Mask::Full,
+            mask_batches: Some(mask_batches.into()),
+            ..Attention::new(heads, tokens, tokens, head_dim, dtype)
+        };
+        let batch = Attention { mask: Mask::Batch, kv_len: 20.into(), ..of(6, 2, 2, 9, 64) };
+        vec![of(3, 1, 4, 49, 32), batch, of(4, 2, 3, 16, 32)]
     }
 
     /// Attention to caches in blocks: keys and values of one format, and in turns of two; heads of one block to eight.
@@ -154,7 +147,10 @@ impl Attention {
 
 impl Samples for Attention {
     fn samples() -> Vec<Attention> {
-        let all = |dtype| [Attention::samples_of(dtype), Attention::packed_samples_of(dtype)].concat();
+        let all = |dtype| {
+            let packed = Attention::packed_samples_of(dtype);
+            [Attention::samples_of(dtype), packed, Attention::samples_of_repeated_masks(dtype)].concat()
+        };
         let widened = |op: Attention| Attention { out: Some(DType::F32), ..op };
         let wide = [DType::F16, DType::BF16].into_iter().flat_map(all).chain(Attention::samples_in_blocks());
         let wide = wide.map(widened).filter(|op| op.check().is_ok());

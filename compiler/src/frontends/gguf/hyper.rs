@@ -151,10 +151,6 @@ impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
         let keys = Keys { file, family: family(file)? };
-        // Layers without rotary embedding, which no file at hand has.
-        if keys.value("attention.rope_pattern").is_some() {
-            return Err(unsupported(format!("'{}'", keys.key("attention.rope_pattern"))));
-        }
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
@@ -335,6 +331,10 @@ fn window(keys: &Keys<'_>) -> Result<Option<u64>> {
 
 /// Whether a model has rotary embedding.
 fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
+    // Layers without rotary embedding, which no file at hand has.
+    if keys.value("attention.rope_pattern").is_some() {
+        return Err(unsupported(format!("'{}'", keys.key("attention.rope_pattern"))));
+    }
     let family = keys.family;
     let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
     Ok(by_key && family.turn != Turn::Nothing && family.biased_at != layers)

@@ -126,37 +126,10 @@ fn masks_of_more_dimensions() {
     assert_eq!(kernels(&graph).len(), 1, "{graph}");
 }
 
-/// Attention of so many queries to as many keys in windows of images, `[images, windows, heads, len, dim]`, with a mask for each window or
-/// without.
-fn windows(images: u64, is_masked: bool) -> Graph {
+/// Attention in windows of images, `[images, windows, heads, len, dim]`, with inputs of these dimensions added to the scores.
+fn windows(images: u64, added: &[&[u64]]) -> Graph {
     let mut b = Builder::new();
     let dims = [images, 3, HEADS, 4, DIM];
-    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &dims).unwrap());
-    let k = b.transpose(k, &[0, 1, 2, 4, 3]).unwrap();
-    let mut scores = b.matmul(q, k).unwrap();
-    if is_masked {
-        let mask = b.input("mask", F32, &[3, 1, 4, 4]).unwrap();
-        scores = b.binary(Function::Add, scores, mask).unwrap();
-    }
-    let weights = b.softmax(scores, 4, false).unwrap();
-    let made = b.matmul(weights, v).unwrap();
-    b.output("out", made);
-    optimized(b.finish().unwrap())
-}
-
-#[test]
-fn windows_of_images_are_images() {
-    assert_eq!(attention(&windows(2, false)).batch, 6);
-    assert_eq!(attention(&windows(1, true)).mask, Mask::Batch);
-    // The windows of each image have the same masks.
-    let masked = attention(&windows(2, true));
-    assert_eq!((masked.batch, masked.mask, masked.mask_batches), (6.into(), Mask::Batch, Some(3.into())));
-}
-
-/// Scores of images, windows and heads, with what is added to them.
-fn added_to_windows(added: &[&[u64]]) -> Graph {
-    let mut b = Builder::new();
-    let dims = [2, 3, HEADS, 4, DIM];
     let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, F32, &dims).unwrap());
     let k = b.transpose(k, &[0, 1, 2, 4, 3]).unwrap();
     let mut scores = b.matmul(q, k).unwrap();
@@ -168,6 +141,15 @@ fn added_to_windows(added: &[&[u64]]) -> Graph {
     let made = b.matmul(weights, v).unwrap();
     b.output("out", made);
     optimized(b.finish().unwrap())
+}
+
+#[test]
+fn windows_of_images_are_images() {
+    assert_eq!(attention(&windows(2, &[])).batch, 6);
+    assert_eq!(attention(&windows(1, &[&[3, 1, 4, 4]])).mask, Mask::Batch);
+    // The windows of each image have the same masks.
+    let masked = attention(&windows(2, &[&[3, 1, 4, 4]]));
+    assert_eq!((masked.batch, masked.mask, masked.mask_batches), (6.into(), Mask::Batch, Some(3.into())));
 }
 
 #[test]
@@ -217,7 +199,7 @@ fn masks_repeat_as_they_are_given() {
         (&[&[4, 1]], Mask::Shared, None),
     ];
     for (added, mask, batches) in cases {
-        let graph = added_to_windows(added);
+        let graph = windows(2, added);
         let made = attention(&graph);
         assert_eq!((made.mask, made.mask_batches), (mask, batches.map(Size::from)), "{added:?} {graph}");
     }

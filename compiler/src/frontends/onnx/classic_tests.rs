@@ -107,6 +107,16 @@ fn trees_that_are_none_are_refused() {
     assert!(text.contains("circle"), "{text}");
 }
 
+#[test]
+fn weights_of_the_second_class_alone_are_refused() {
+    let attributes =
+        classes(&[(3, 1, 0.25), (4, 1, 0.75), (2, 1, 1.0)], &[ints("classlabels_int64s", &[5, 9])]);
+    let results = [(INT64, None), (FLOAT, Some(2))];
+    let error =
+        made("TreeEnsembleClassifier", &attributes, (FLOAT, 2), &results, 3).err().unwrap().to_string();
+    assert!(error.contains("second class alone"), "{error}");
+}
+
 /// Two features; class scores of one tree.
 fn classes(given: &[(i64, i64, f32)], more: &[Message]) -> Vec<Message> {
     let list = |name: &str, value: &dyn Fn(&(i64, i64, f32)) -> i64| {
@@ -139,11 +149,14 @@ fn trees_choose_classes() {
         floats(&graph, &x)
     };
     // Shares of one of two classes: the other has the rest.
-    let shares = of(&[(3, 1, 0.25), (4, 1, 0.75), (2, 1, 1.0)], &[], &[5, 9]);
+    let shares = of(&[(3, 0, 0.25), (4, 0, 0.75), (2, 0, 1.0)], &[], &[5, 9]);
     assert_eq!(shares[0], Values::Int(vec![5, 9, 9]));
     near(&shares[1].floats(), &[0.75, 0.25, 0.25, 0.75, 0.0, 1.0]);
-    // Scores of both signs, as boosted trees have them.
+    // Scores of both signs, as boosted trees have them, and of one.
     let logistic = [text("post_transform", "LOGISTIC")];
+    let positive = of(&[(3, 0, 0.25), (4, 0, 0.75), (2, 0, 1.0)], &logistic, &[5, 9]);
+    let [low, high] = [-1.0_f64, 1.0].map(|score| 1.0 / (1.0 + (-score).exp()));
+    near(&positive[1].floats()[4..], &[low, high]);
     let scores = of(&[(3, 0, -1.0), (4, 0, 2.0), (2, 0, 0.0)], &logistic, &[5, 9]);
     assert_eq!(scores[0], Values::Int(vec![5, 9, 5]));
     let share = |score: f64| 1.0 / (1.0 + (-score).exp());

@@ -267,6 +267,10 @@ fn classifier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let leaves = forest.walk(b, x)?;
     let scores = weights.summed(b, leaves, ReduceKind::Sum)?;
     let base = node.floats("base_values")?.unwrap_or_default();
+    // ONNX Runtime gives the first class a score of 0 then. Of the first class alone it makes two scores, as `of_one_score` does.
+    if labels.len() == 2 && weights.given.iter().eq([&1]) {
+        return Err(node.unsupported("weights of the second class alone"));
+    }
     if labels.len() == 2 && weights.given.len() == 1 {
         let only = *weights.given.iter().next().expect("there is one");
         let only = b.values(DType::I32, &[1], &Values::Int(vec![only]))?;
@@ -310,7 +314,8 @@ fn of_one_score(
     }
     let condition = above(b, score, if positive { 0.5 } else { 0.0 })?;
     let label = either(b, condition, labels)?;
-    let other = if positive && base.len() < 2 {
+    let transform = node.string("post_transform", "NONE")?;
+    let other = if positive && base.len() < 2 && transform != "LOGISTIC" {
         let one = b.float(DType::F32, 1.0)?;
         b.binary(Function::Sub, one, score)?
     } else {
@@ -318,9 +323,8 @@ fn of_one_score(
     };
     let both = b.concat(&[other, score], 1)?;
     // Shares that add up to 1 are left as they are.
-    let both = match (base.len() == 2, node.string("post_transform", "NONE")?.as_str()) {
-        (true, _) | (false, "PROBIT") => transformed(b, node, both)?,
-        (false, "LOGISTIC") if !positive => transformed(b, node, both)?,
+    let both = match (base.len() == 2, transform.as_str()) {
+        (true, _) | (false, "PROBIT" | "LOGISTIC") => transformed(b, node, both)?,
         _ => both,
     };
     Ok(vec![label, both])

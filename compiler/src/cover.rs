@@ -262,12 +262,6 @@ pub fn neighbours(
     found
 }
 
-/// The same versions for what the devices bind that the options are for.
-fn bindable(versions: &[Bindings], options: &CompileOptions) -> Vec<Bindings> {
-    let largest_binding = options.largest_binding();
-    versions.iter().map(|one| Bindings { largest_binding, ..one.clone() }).collect()
-}
-
 impl Model {
     /// A function with as few versions as hold for all of `versions`, where these differ in sizes; else as [`Model::function`].
     /// Ranges of sizes become a few plans whose numbers are computed when they are called.
@@ -283,7 +277,7 @@ impl Model {
         control: &Control,
     ) -> Result<(Function, HalfPrecision), CompileError> {
         let inputs = self.inputs(name)?;
-        let versions = &bindable(versions, options)[..];
+        let versions = &options.bound(versions)[..];
         let by_sizes = versions.iter().all(|one| one.values.is_empty());
         let cover = Cover { model: self, name, inputs, precision, options, control };
         let found = if versions.len() < FEWEST || !by_sizes {
@@ -318,7 +312,7 @@ impl Model {
     ) -> Result<Option<(Compiled, Coverage)>, CompileError> {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
-        let bindings = Bindings { largest_binding: options.largest_binding(), ..bindings.clone() };
+        let bindings = options.bound_one(bindings);
         let (program, plan, _) = cover.planned(&bindings)?;
         let graph = &program.functions[0].versions[0];
         if graph.open.as_ref().is_none_or(|open| open.symbols.is_empty()) {

@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    ChoiceWay, CompileError, Control, Function, ModelInfo, Program, Progress, SourceLocation, Stage,
-    TokenChoice,
+    ChoiceWay, CompileError, CompileOptions, Control, Function, ModelInfo, Program, Progress, SourceLocation,
+    Stage, TokenChoice,
     frontends::{CacheFormats, ModelFormat, ReadFile, Source, SourceModel, outline::Outline},
     graph::Graph,
     passes::{self, HalfPrecision, Observer, Precision, PrintGraph, print::Printer},
@@ -212,20 +212,21 @@ impl Model {
         self.observed(name, versions, precision, control, &mut |_, _| ())
     }
 
-    /// The graphs of a function as text, at a time between passes.
+    /// The graphs of a function as text, at a time between passes, for what the options are for.
     ///
     /// # Errors
     /// As [`Model::function`].
     pub fn print_graphs(
         &self,
-        name: &str,
-        versions: &[Bindings],
+        (name, versions): (&str, &[Bindings]),
         precision: Precision,
+        options: &CompileOptions,
         when: PrintGraph,
         control: &Control,
     ) -> Result<String, CompileError> {
         let mut text = String::new();
         let mut printer = Printer::new(when, name, &mut text);
+        let versions = &options.bound(versions)[..];
         self.observed(name, versions, precision, control, &mut |pass, graph| printer.observe(pass, graph))?;
         Ok(text)
     }
@@ -250,6 +251,7 @@ impl Model {
             }
             let mut graph = self.graph(name, bindings, &inner)?;
             graph.largest_binding = bindings.largest_binding;
+            graph.matrix_units = bindings.matrix_units;
             let _entered = graph.enter();
             graph
                 .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));

@@ -3,7 +3,7 @@
 use halite_shaders::Tuning;
 use halite_targets::{Capabilities, Target};
 
-use crate::{ParameterStorage, graph::BOUND_BY_ALL};
+use crate::{ParameterStorage, graph::BOUND_BY_ALL, signature::Bindings};
 
 /// The target whose kernels run on every Vulkan 1.1 device.
 pub const BASELINE: &str = "vp-vulkan_1_1-unknown";
@@ -53,6 +53,25 @@ impl CompileOptions {
         let least = self.targets.iter().map(|target| target.max_storage_buffer_bytes).min();
         let least = least.filter(|_| !self.baseline)?.min(MOST_BOUND);
         (least > BOUND_BY_ALL).then_some(least)
+    }
+
+    /// Whether all targets multiply matrices of 16-bit floats in hardware.
+    fn matrix_units(&self) -> bool {
+        !self.targets.is_empty() && self.targets.iter().all(Capabilities::multiplies_halves)
+    }
+
+    /// The same versions, with what passes ask of the devices that these options are for.
+    pub(crate) fn bound(&self, versions: &[Bindings]) -> Vec<Bindings> {
+        versions.iter().map(|one| self.bound_one(one)).collect()
+    }
+
+    /// The same sizes and values, likewise.
+    pub(crate) fn bound_one(&self, bindings: &Bindings) -> Bindings {
+        Bindings {
+            largest_binding: self.largest_binding(),
+            matrix_units: self.matrix_units(),
+            ..bindings.clone()
+        }
     }
 
     /// The default, for these targets and the baseline.

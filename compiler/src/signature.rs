@@ -100,6 +100,8 @@ pub struct Bindings {
     pub seed: u64,
     /// Most bytes of weights that a kernel binds at once, where the devices that this is for bind more than every device does.
     pub largest_binding: Option<u64>,
+    /// Whether all devices that this is for multiply matrices of 16-bit floats in hardware.
+    pub matrix_units: bool,
 }
 
 /// The name of a dimension of an input among open ones: that of its symbol, or of the input with the dimension's number.

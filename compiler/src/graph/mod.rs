@@ -175,6 +175,8 @@ pub struct Graph {
     pub open: Option<OpenSizes>,
     /// Most bytes of weights that a kernel binds at once, if more than every device binds.
     pub largest_binding: Option<u64>,
+    /// Whether all devices that this is for multiply matrices of 16-bit floats in hardware.
+    pub matrix_units: bool,
 }
 
 /// Sizes of a graph that callers decide.

@@ -13,11 +13,13 @@ mod bindable;
 mod casts;
 mod chain;
 mod channels_first;
+mod channels_last;
 mod clean;
 mod coded;
 mod epilogue;
 mod fuse;
 mod gates;
+mod images;
 mod inline;
 mod joined;
 mod known_masks;
@@ -185,9 +187,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "channels-last",
+        summary: "gives images of odd sizes their channels last where all devices have matrix units",
+        needs: &["epilogues", "clean-again"],
+        run: Run::Regions(channels_last::run),
+    },
+    Pass {
         name: "channels-of-tokens",
         summary: "lets convolutions of single channels read and write tokens where they lie",
-        needs: &["epilogues", "clean-again"],
+        needs: &["epilogues", "clean-again", "channels-last"],
         run: Run::Regions(tokens::run),
     },
     Pass {

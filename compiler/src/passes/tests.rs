@@ -94,9 +94,13 @@ pub(super) fn optimized(graph: Graph) -> Graph {
     optimize(&mut graph).unwrap();
     graph.check().unwrap();
     assert_eq!(ports(&graph), given, "types and dimensions of results changed in\n{graph}");
-    for (before, after) in before.iter().zip(graph.evaluate(&inputs).unwrap()) {
+    for ((before, after), (element, _)) in before.iter().zip(graph.evaluate(&inputs).unwrap()).zip(&given) {
+        // What is fused is not rounded in between, so that 16 bits differ by the size of what cancels out.
+        let most = before.floats().iter().fold(1.0, |most: f64, a| most.max(a.abs()));
+        let is_half = element.storage() == DType::F16;
         for (a, b) in before.floats().iter().zip(after.floats()) {
-            assert!((a - b).abs() <= 1e-4 * (1.0 + a.abs()), "{a} became {b} in\n{graph}");
+            let bound = if is_half { 4e-3 * most } else { 1e-4 * (1.0 + a.abs()) };
+            assert!((a - b).abs() <= bound, "{a} became {b} in\n{graph}");
         }
     }
     graph

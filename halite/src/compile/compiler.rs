@@ -197,7 +197,15 @@ impl Compiler {
             ));
         }
         let limits = options.begin();
-        let options = inner::CompileOptions {
+        let options = self.options(model)?;
+        let (program, half) = self.program(model, &options, &limits)?;
+        let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;
+        let half_precision = HalfPrecision { half: half.half, kept: half.kept };
+        Ok(Compiled { inner: compiled, half_precision })
+    }
+
+    fn options(&self, model: &Model) -> Result<inner::CompileOptions> {
+        Ok(inner::CompileOptions {
             targets: self.targets.iter().map(|target| target.0.clone()).collect(),
             baseline: !self.no_baseline,
             at_hand: false,
@@ -207,11 +215,7 @@ impl Compiler {
                 Some(scope) => ParameterStorage::External { scope: scope.clone() },
                 None => ParameterStorage::Embedded,
             },
-        };
-        let (program, half) = self.program(model, &options, &limits)?;
-        let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;
-        let half_precision = HalfPrecision { half: half.half, kept: half.kept };
-        Ok(Compiled { inner: compiled, half_precision })
+        })
     }
 
     /// The model's graphs as text: after all passes, or at another time between them.
@@ -219,10 +223,11 @@ impl Compiler {
     /// # Errors
     /// As [`Compiler::compile`].
     pub fn print_graph(&self, model: &Model, when: PrintGraph) -> Result<String> {
-        let control = super::control(&Limits::default());
+        let (control, options) = (super::control(&Limits::default()), self.options(model)?);
         let model = model.inner();
         let print = |(name, versions): (String, Vec<Bindings>)| {
-            model.print_graphs(&name, &versions, self.precision.into(), when, &control)
+            let precision = self.precision.into();
+            model.print_graphs((&name, &versions), precision, &options, when, &control)
         };
         let all = self.versions(model)?.into_iter();
         all.map(print).collect::<std::result::Result<_, _>>().map_err(super::error)

@@ -1,0 +1,336 @@
+//! Images whose places are no multiple of four get their channels last, for devices with matrix units: there a convolution of one tap is
+//! a product whose rows begin at whole words, and one of single channels reads neighbouring channels at once. With the channels first
+//! a plane of 19 x 19 or 7 x 7 begins anywhere, and is read element by element.
+
+use halite_ops::{
+    DType, Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout,
+};
+use halite_sizes::Size;
+
+use super::{
+    Result, Uses,
+    images::{self, Change, Images, LAST, Members, Order},
+};
+use crate::{
+    control::Watch,
+    graph::{Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
+};
+
+/// Filters, channels of a group, rows, columns to rows, columns, channels of a group, filters.
+const FILTERS: [usize; 4] = [2, 3, 1, 0];
+/// Places of a word: planes of a multiple of these begin at whole words.
+const WORD: u64 = 4;
+/// Channels that products read at once.
+const CHANNELS: u64 = 8;
+/// Places of a large plane, in which a product gains as much as several copies cost.
+const LARGE: u64 = 256;
+/// Most taps of kernels for 16-bit floats that read channels.
+const MOST_TAPS: u64 = 7;
+
+/// Gives such images their channels last where that saves more than it costs.
+pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
+    if graph.matrix_units { images::run::<ChannelsLast>(graph, region, uses, watch) } else { Ok(()) }
+}
+
+struct ChannelsLast;
+
+impl Change for ChannelsLast {
+    const NAME: &'static str = "channels-last";
+    const ORDER: Order = LAST;
+
+    fn members(graph: &Graph, node: &Node) -> Option<Members> {
+        let NodeOp::Operation(operation) = &node.op else { return None };
+        let first = || node.inputs.first().copied().into_iter().collect::<Vec<_>>();
+        let written = node.outputs.clone();
+        match operation {
+            Operation::Conv2d(op) => {
+                let kind = Kind::of(op)?;
+                let residual = node.inputs.last().filter(|_| op.residual).copied();
+                let read = first().into_iter().chain(residual).collect();
+                Some(Members { read, written, gains: kind.gains(op) })
+            }
+            Operation::Pool2d(op) if op.layout == Layout::Nchw => {
+                Some(Members { read: first(), written, gains: 0 })
+            }
+            Operation::Reduce(op) => {
+                mean(graph, op, node)?;
+                Some(Members { read: first(), written: Vec::new(), gains: 0 })
+            }
+            _ => None,
+        }
+    }
+
+    /// A product of a small plane gains about what a copy costs.
+    fn is_worth(gains: usize, copies: usize) -> bool {
+        gains > copies.max(1)
+    }
+
+    fn changed(images: &mut Images<'_>, node: &Node) -> Option<()> {
+        let NodeOp::Operation(operation) = &node.op else { return None };
+        match operation {
+            Operation::Conv2d(op) => match Kind::of(op)? {
+                Kind::Product => product(images, op, node),
+                Kind::SingleChannels => single_channels(images, op, node),
+            },
+            Operation::Pool2d(op) => {
+                let image = image_of(images.graph, op, node)?;
+                let input = LAST.there.map(|d| image[d]);
+                let changed = Pool2d { input, layout: Layout::Nhwc, ..op.clone() };
+                let image = images.new(node.inputs[0], &node.location);
+                images.push(Operation::Pool2d(changed), vec![image], node);
+                Some(())
+            }
+            Operation::Reduce(op) => reduce(images, op, node),
+            _ => None,
+        }
+    }
+}
+
+/// What a convolution is with the channels last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One tap of all channels: a product of places by filters.
+    Product,
+    /// A filter for each channel.
+    SingleChannels,
+}
+
+impl Kind {
+    fn of(op: &Conv2d) -> Option<Kind> {
+        let [_, channels, rows, columns] = op.input;
+        let [channels, rows, columns] = [known(channels)?, known(rows)?, known(columns)?];
+        let places = rows.checked_mul(columns)?;
+        if op.layout != Layout::Nchw || op.dtype != DType::F16 || places.is_multiple_of(WORD) || places == 1 {
+            return None;
+        }
+        let [filters, of_group, ..] = op.filter;
+        let kernel = [op.filter[2], op.filter[3]];
+        let is_product = kernel == [1, 1] && op.groups == 1 && op.strides == [1, 1] && op.pads == [0; 4];
+        if is_product && channels.is_multiple_of(CHANNELS) && filters.is_multiple_of(CHANNELS) {
+            return Some(Kind::Product);
+        }
+        let is_single = of_group == 1 && filters == channels && op.groups == channels;
+        let is_known =
+            kernel.iter().all(|taps| *taps <= MOST_TAPS) && op.dilations == [1, 1] && op.strides[1] <= 2;
+        (is_single && is_known && channels.is_multiple_of(4)).then_some(Kind::SingleChannels)
+    }
+
+    /// In copies that it is worth.
+    fn gains(self, op: &Conv2d) -> usize {
+        let places = op.input[2].value() * op.input[3].value();
+        match self {
+            Kind::Product if places > LARGE => 3,
+            Kind::Product => 1,
+            Kind::SingleChannels => 0,
+        }
+    }
+}
+
+/// A size that does not depend on inputs.
+fn known(size: Size) -> Option<u64> {
+    size.is_constant().then(|| size.value())
+}
+
+/// The product of all places by filters that such a convolution is.
+fn product(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
+    let [count, channels, rows, columns] = op.input;
+    let filters = Size::from(op.filter[0]);
+    let (places, here) = (count * rows * columns, &node.location);
+    let product = MatMul {
+        rhs_transposed: true,
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(places, filters, channels, op.dtype, op.dtype)
+    };
+    let image = images.new(node.inputs[0], here);
+    let mut inputs = vec![
+        images.view(image, &[places, channels], here),
+        images.seen(node.inputs[1], &[filters, channels], here),
+    ];
+    if op.bias {
+        images.old(node.inputs[2], here);
+        inputs.push(node.inputs[2]);
+    }
+    if op.residual {
+        let residual = images.new(*node.inputs.last()?, here);
+        inputs.push(images.view(residual, &[places, filters], here));
+    }
+    let made = like(images.graph, node.outputs[0], &[places, filters]);
+    let operation = NodeOp::Operation(Operation::MatMul(product));
+    images.push_node(Node { op: operation, inputs, outputs: vec![made], location: here.clone() });
+    let result = images.result(node.outputs[0]);
+    images.push_node(Node {
+        op: NodeOp::View,
+        inputs: vec![made],
+        outputs: vec![result],
+        location: here.clone(),
+    });
+    Some(())
+}
+
+/// A convolution with a filter for each channel.
+fn single_channels(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
+    let (input, filter, here) = (op.input, op.filter, &node.location);
+    let changed = Conv2d {
+        input: LAST.there.map(|d| input[d]),
+        filter: FILTERS.map(|d| filter[d]),
+        layout: Layout::Nhwc,
+        ..op.clone()
+    };
+    let mut inputs = vec![images.new(node.inputs[0], here)];
+    images.old(node.inputs[1], here);
+    inputs.push(images.turned(node.inputs[1], FILTERS, here));
+    if op.bias {
+        images.old(node.inputs[2], here);
+        inputs.push(node.inputs[2]);
+    }
+    if op.residual {
+        inputs.push(images.new(*node.inputs.last()?, here));
+    }
+    images.push(Operation::Conv2d(changed), inputs, node);
+    Some(())
+}
+
+/// Sizes of the image that a pool reads, whose channels may be images for it.
+fn image_of(graph: &Graph, op: &Pool2d, node: &Node) -> Option<[Size; 4]> {
+    let sizes = <[Size; 4]>::try_from(graph.tensor(*node.inputs.first()?).sizes()).ok()?;
+    let [images, channels, rows, columns] = op.input;
+    let same = rows.is(sizes[2]) && columns.is(sizes[3]) && (images * channels).is(sizes[0] * sizes[1]);
+    (op.layout == Layout::Nchw && same).then_some(sizes)
+}
+
+/// Sizes of the image that a reduction over all its places reads.
+fn mean(graph: &Graph, op: &Reduce, node: &Node) -> Option<[u64; 4]> {
+    let sizes = <[Size; 4]>::try_from(graph.tensor(*node.inputs.first()?).sizes()).ok()?;
+    let [images, channels, rows, columns] =
+        [known(sizes[0])?, known(sizes[1])?, known(sizes[2])?, known(sizes[3])?];
+    let [outer, length, inner] = [known(op.outer)?, known(op.length)?, known(op.inner)?];
+    let whole = outer == images * channels && length == rows * columns && inner == 1;
+    whole.then_some([images, channels, rows, columns])
+}
+
+/// A reduction over all places: its results lie as before, channels of an image side by side.
+fn reduce(images: &mut Images<'_>, op: &Reduce, node: &Node) -> Option<()> {
+    let [count, channels, rows, columns] = mean(images.graph, op, node)?.map(Size::from);
+    let here = &node.location;
+    let changed = Reduce { outer: count, length: rows * columns, inner: channels, ..op.clone() };
+    let image = images.new(node.inputs[0], here);
+    let made = like(images.graph, node.outputs[0], &[count, channels]);
+    let operation = NodeOp::Operation(Operation::Reduce(changed));
+    images.push_node(Node {
+        op: operation,
+        inputs: vec![image],
+        outputs: vec![made],
+        location: here.clone(),
+    });
+    images.push_node(Node {
+        op: NodeOp::View,
+        inputs: vec![made],
+        outputs: node.outputs.clone(),
+        location: here.clone(),
+    });
+    Some(())
+}
+
+/// A new tensor of the type of another.
+fn like(graph: &mut Graph, id: TensorId, sizes: &[Size]) -> TensorId {
+    let tensor = graph.tensor(id);
+    let tensor = Tensor::new(tensor.name.clone(), tensor.element, Shape::new(sizes.iter().copied()));
+    graph.add_tensor(tensor)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, expression::Function, pool2d::Pooling, reduce::ReduceKind};
+
+    use super::{
+        super::tests::{constant, kernels, optimized},
+        *,
+    };
+    use crate::build::{Builder, Sliding};
+
+    /// A convolution of 16-bit floats with a bias, whose windows have zeros around them.
+    fn conv(b: &mut Builder, x: TensorId, filter: [u64; 4], groups: u64, stride: u64) -> TensorId {
+        let taps = constant(b, &filter, filter[0] + filter[2]);
+        let bias = constant(b, &[filter[0]], filter[1]);
+        let (taps, bias) = (b.cast(taps, DType::F16).unwrap(), b.cast(bias, DType::F16).unwrap());
+        let around = (filter[2] / 2, filter[2] / 2);
+        let sliding = Sliding { strides: vec![stride; 2], dilations: vec![1; 2], pads: vec![around; 2] };
+        b.conv(x, taps, Some(bias), &sliding, groups).unwrap()
+    }
+
+    /// Operations of two separable convolutions over `side` x `side` places, with the image added, and factors of a mean for each channel.
+    fn operations(side: u64, matrix_units: bool) -> Vec<Operation> {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F16.into(), &[2, 8, side, side]).unwrap();
+        let mut y = x;
+        for _ in 0..2 {
+            y = b.unary(Function::Relu, y).unwrap();
+            y = conv(&mut b, y, [8, 1, 3, 3], 8, 1);
+            y = conv(&mut b, y, [8, 8, 1, 1], 1, 1);
+        }
+        y = b.binary(Function::Add, y, x).unwrap();
+        let mean = b.reduce(ReduceKind::Mean, y, &[2, 3], true).unwrap();
+        y = b.binary(Function::Mul, y, mean).unwrap();
+        y = conv(&mut b, y, [16, 8, 1, 1], 1, 1);
+        b.output("y", y);
+        let mut graph = b.finish().unwrap();
+        graph.matrix_units = matrix_units;
+        kernels(&optimized(graph)).into_iter().cloned().collect()
+    }
+
+    fn count(operations: &[Operation], name: &str) -> usize {
+        operations.iter().filter(|operation| operation.name() == name).count()
+    }
+
+    #[test]
+    fn planes_of_odd_sizes_get_their_channels_last() {
+        let all = operations(5, true);
+        let names: Vec<_> = all.iter().map(Operation::name).collect();
+        assert_eq!(
+            [count(&all, "matmul"), count(&all, "conv2d"), count(&all, "copy")],
+            [3, 2, 2],
+            "{names:?}"
+        );
+        let last = |operation: &Operation| {
+            !matches!(operation, Operation::Conv2d(op) if op.layout == Layout::Nchw)
+                && !matches!(operation, Operation::Reduce(op) if !op.inner.is(8.into()))
+        };
+        assert!(all.iter().all(last), "{all:?}");
+    }
+
+    #[test]
+    fn pools_and_concatenations_join_them() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F16.into(), &[2, 8, 7, 7]).unwrap();
+        let first = conv(&mut b, x, [16, 8, 1, 1], 1, 1);
+        let sliding = Sliding { strides: vec![2; 2], dilations: vec![1; 2], pads: vec![(0, 1); 2] };
+        let pools = [Pooling::Max, Pooling::Average]
+            .map(|kind| b.pool(first, kind, &[2, 2], &sliding, false).unwrap());
+        let joined = b.concat(&pools, 1).unwrap();
+        let more = b.pool(joined, Pooling::Max, &[3, 3], &sliding, true).unwrap();
+        let deep = conv(&mut b, first, [16, 1, 3, 3], 16, 2);
+        let flat = conv(&mut b, first, [8, 16, 1, 1], 1, 1);
+        let again = (0..3).fold(flat, |x, _| conv(&mut b, x, [8, 8, 1, 1], 1, 1));
+        for (name, id) in [("more", more), ("deep", deep), ("again", again)] {
+            b.output(name, id);
+        }
+        let mut graph = b.finish().unwrap();
+        graph.matrix_units = true;
+        let all: Vec<Operation> = kernels(&optimized(graph)).into_iter().cloned().collect();
+        assert_eq!([count(&all, "matmul"), count(&all, "pool2d"), count(&all, "concat")], [5, 3, 1]);
+        assert!(
+            !all.iter().any(|op| matches!(op, Operation::Pool2d(op) if op.layout == Layout::Nchw)),
+            "{all:?}"
+        );
+    }
+
+    #[test]
+    fn others_keep_them_first() {
+        for (side, matrix_units) in [(4, true), (5, false)] {
+            let all = operations(side, matrix_units);
+            assert_eq!([count(&all, "matmul"), count(&all, "conv2d"), count(&all, "copy")], [0, 5, 0]);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which operations over images change their order together, and whether that is worth the copies around them.
+
+use std::collections::{HashMap, HashSet};
+
+use halite_ops::{Operation, elementwise::Elementwise, gather::Gather};
+use halite_sizes::Size;
+
+use super::{Change, Order};
+use crate::{
+    graph::{Graph, Node, NodeOp, Region, TensorId},
+    passes::Uses,
+};
+
+/// The images of a node that change their order together.
+#[derive(Clone, Debug, Default)]
+pub(in crate::passes) struct Members {
+    /// Those that it reads.
+    pub read: Vec<TensorId>,
+    /// Those that it writes.
+    pub written: Vec<TensorId>,
+    /// What it gains by the new order, in copies that this is worth. Where it is nothing, the node changes only beside others that
+    /// make its images.
+    pub gains: usize,
+}
+
+/// Places of the nodes whose images change their order: groups of neighbours that gain more than the copies on the way in and out cost.
+pub(super) fn worth<C: Change>(graph: &Graph, region: &Region, uses: &Uses) -> HashSet<usize> {
+    let mut groups =
+        Groups { order: C::ORDER, members: HashMap::new(), maker: HashMap::new(), before: HashMap::new() };
+    for (place, node) in region.nodes.iter().enumerate() {
+        let members = C::members(graph, node).or_else(|| groups.of_any_order(graph, node));
+        let are_images = |members: &Members| {
+            members.read.iter().chain(&members.written).all(|id| four(graph, *id).is_some())
+        };
+        if let Some(members) = members.filter(are_images) {
+            groups.take(place, members, uses);
+        }
+    }
+    groups.worth(graph, region, uses, C::is_worth)
+}
+
+/// Members of groups, of which each is known by one of its nodes.
+struct Groups {
+    order: Order,
+    members: HashMap<usize, Member>,
+    /// The member that makes a tensor.
+    maker: HashMap<TensorId, usize>,
+    /// Nodes that take any order of one image, by what they make of it for one reader: they join the group of that reader, so that
+    /// others of the group read the same copy of the image.
+    before: HashMap<TensorId, (usize, Members)>,
+}
+
+struct Member {
+    /// Another member of its group, or itself.
+    next: usize,
+    images: Members,
+}
+
+impl Groups {
+    /// A node joins the groups that make images for it.
+    fn take(&mut self, place: usize, images: Members, uses: &Uses) {
+        let is_made = |groups: &Groups| images.read.iter().any(|id| groups.maker.contains_key(id));
+        if images.gains == 0 && !is_made(self) {
+            if let ([_], [made]) = (&images.read[..], &images.written[..])
+                && uses.count(*made) == 1
+            {
+                self.before.insert(*made, (place, images));
+            }
+            return;
+        }
+        self.insert(place, images);
+    }
+
+    /// With those nodes before it that wait for a reader.
+    fn insert(&mut self, place: usize, images: Members) {
+        let (mut left, mut added) = (vec![(place, images)], Vec::new());
+        while let Some((place, images)) = left.pop() {
+            left.extend(images.read.iter().filter_map(|id| self.before.remove(id)));
+            self.maker.extend(images.written.iter().map(|id| (*id, place)));
+            added.push(place);
+            self.members.insert(place, Member { next: place, images });
+        }
+        for place in added {
+            let read = self.members.get(&place).map(|member| member.images.read.clone()).unwrap_or_default();
+            for maker in read.iter().filter_map(|id| self.maker.get(id).copied()).collect::<Vec<_>>() {
+                let (from, to) = (self.group(maker), self.group(place));
+                if let Some(member) = self.members.get_mut(&from) {
+                    member.next = to;
+                }
+            }
+        }
+    }
+
+    fn group(&mut self, mut place: usize) -> usize {
+        while let Some(member) = self.members.get(&place)
+            && member.next != place
+        {
+            let next = member.next;
+            // Shorter ways for those who ask later.
+            let after = self.members.get(&next).map_or(next, |member| member.next);
+            if let Some(member) = self.members.get_mut(&place) {
+                member.next = after;
+            }
+            place = next;
+        }
+        place
+    }
+
+    fn worth(
+        mut self,
+        graph: &Graph,
+        region: &Region,
+        uses: &Uses,
+        is_worth: fn(usize, usize) -> bool,
+    ) -> HashSet<usize> {
+        let places: Vec<usize> = self.members.keys().copied().collect();
+        let group: HashMap<usize, usize> = places.iter().map(|place| (*place, self.group(*place))).collect();
+        let mut inside: HashMap<TensorId, usize> = HashMap::new();
+        let mut copied: HashSet<(usize, TensorId)> = HashSet::new();
+        let mut gains: HashMap<usize, usize> = HashMap::new();
+        for (place, member) in &self.members {
+            *gains.entry(group[place]).or_default() += member.images.gains;
+            for id in &member.images.read {
+                // A node that reads a tensor twice, such as for a product and for what is added, counts twice among its uses, too.
+                *inside.entry(*id).or_default() +=
+                    region.nodes[*place].inputs.iter().filter(|input| *input == id).count();
+                let known = graph.tensor(*id).constant.is_some();
+                if !self.maker.contains_key(id) && !known && self.moves(graph, *id) {
+                    copied.insert((group[place], *id));
+                }
+            }
+        }
+        for (place, member) in &self.members {
+            for id in &member.images.written {
+                if uses.count(*id) > inside.get(id).copied().unwrap_or(0) && self.moves(graph, *id) {
+                    copied.insert((group[place], *id));
+                }
+            }
+        }
+        let mut copies: HashMap<usize, usize> = HashMap::new();
+        copied.iter().for_each(|(group, _)| *copies.entry(*group).or_default() += 1);
+        let of = |counts: &HashMap<usize, usize>, group: &usize| counts.get(group).copied().unwrap_or(0);
+        places
+            .into_iter()
+            .filter(|place| is_worth(of(&gains, &group[place]), of(&copies, &group[place])))
+            .collect()
+    }
+
+    /// Whether elements move when the order changes.
+    fn moves(&self, graph: &Graph, id: TensorId) -> bool {
+        let sizes = graph.tensor(id).sizes();
+        !self.order.there.into_iter().filter(|d| sizes[*d] != 1).is_sorted()
+    }
+
+    /// The images of a node that can have them in any order.
+    fn of_any_order(&self, graph: &Graph, node: &Node) -> Option<Members> {
+        let NodeOp::Operation(operation) = &node.op else { return None };
+        let read = match operation {
+            Operation::Elementwise(op) => self.of_elementwise(op, node)?,
+            Operation::Gather(op) if looks_up(op) => {
+                let [_, places] = *node.inputs else { return None };
+                let same = four(graph, places)? == four(graph, *node.outputs.first()?)?;
+                same.then(|| vec![places])?
+            }
+            Operation::Concat(op) => {
+                let sizes = four(graph, *node.outputs.first()?)?;
+                let channel = self.order.channels;
+                let of = |dims: &[Size]| dims.iter().fold(Size::constant(1), |all, size| all * *size);
+                let (before, behind) = (of(&sizes[..channel]), of(&sizes[channel + 1..]));
+                let side_by_side =
+                    op.inner.is(behind) && op.total().is(sizes[channel]) && op.outer.is(before);
+                (side_by_side && node.inputs.iter().all(|id| four(graph, *id).is_some()))
+                    .then(|| node.inputs.clone())?
+            }
+            Operation::Pad(op) => {
+                let sizes = four(graph, *node.inputs.first()?)?;
+                (op.input == sizes).then(|| node.inputs.clone())?
+            }
+            _ => return None,
+        };
+        Some(Members { read, written: node.outputs.clone(), gains: 0 })
+    }
+
+    fn of_elementwise(&self, op: &Elementwise, node: &Node) -> Option<Vec<TensorId>> {
+        let dims = op.dims();
+        if dims.len() != 4 || !op.strided.is_empty() {
+            return None;
+        }
+        let mut images = Vec::new();
+        for (id, (_, own)) in node.inputs.iter().zip(&op.inputs.0) {
+            if matches!(Read::of(own, &dims, self.order.there)?, Read::Image) {
+                images.push(*id);
+            }
+        }
+        Some(images)
+    }
+}
+
+/// The sizes of an image.
+fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
+    <[Size; 4]>::try_from(graph.tensor(id).sizes()).ok()
+}
+
+/// Whether each index becomes one element of a list, as TOSA's `TABLE` does.
+fn looks_up(op: &Gather) -> bool {
+    op.outer == 1 && op.inner == 1
+}
+
+/// How an expression over images reads one of its inputs in another order.
+pub(super) enum Read {
+    /// An image.
+    Image,
+    /// One element.
+    One,
+    /// With these dimensions, and all elements where they are.
+    Lying(Vec<Size>),
+}
+
+impl Read {
+    /// For an input of these dimensions, of an expression over images; `None` where its elements would have to move.
+    pub fn of(own: &[Size], dims: &[Size], order: [usize; 4]) -> Option<Read> {
+        if own == dims {
+            return Some(Read::Image);
+        }
+        if own.iter().all(|size| *size == 1) {
+            return Some(Read::One);
+        }
+        let missing = std::iter::repeat_n(Size::constant(1), 4usize.checked_sub(own.len())?);
+        let all: Vec<Size> = missing.chain(own.iter().copied()).collect();
+        let lies = order.into_iter().filter(|d| all[*d] != 1).is_sorted();
+        lies.then(|| Read::Lying(order.map(|d| all[d]).to_vec()))
+    }
+}

@@ -54,10 +54,15 @@ IMAGES = {
 }
 
 
-def made(batch):
-    """For each network a function that makes it, and its input."""
+def of_images(sizes, batch):
+    """For each network of timm a function that makes it, and its input, by the sizes of pictures."""
 
     def of_timm(name, size):
         return lambda: (timm.create_model(name, pretrained=False, exportable=True), (torch.randn(batch, 3, size, size),))
 
-    return {name: of_timm(name, size) for name, size in IMAGES.items()}
+    return {name: of_timm(name, size) for name, size in sizes.items()}
+
+
+def made(batch):
+    """For each network a function that makes it, and its input."""
+    return of_images(IMAGES, batch)

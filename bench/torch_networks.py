@@ -219,7 +219,8 @@ def made(batch):
 
 
 def networks(only=None, batch=1, chosen_set=None):
-    """Names, modules and inputs, of this file or of a set: torch_others.py, torch_late.py, torch_drawn.py, torch_lot.py. Batch normalizations get statistics,
+    """Names, modules and inputs, of this file or of a set: torch_others.py, torch_late.py, torch_drawn.py, torch_lot.py,
+    torch_after.py. Batch normalizations get statistics,
     so that results are not all alike; so do the last linear layers that torchvision fills with zeros."""
     torch.backends.mha.set_fastpath_enabled(False)
     if chosen_set == "others":
@@ -230,8 +231,10 @@ def networks(only=None, batch=1, chosen_set=None):
         from torch_drawn import made as chosen
     elif chosen_set == "lot":
         from torch_lot import made as chosen
+    elif chosen_set == "after":
+        from torch_after import made as chosen
     elif chosen_set:
-        raise SystemExit(f"SET={chosen_set} is unknown; there are others, late, drawn and lot, and none for the first networks")
+        raise SystemExit(f"SET={chosen_set} is unknown; there are others, late, drawn, lot and after, and none for the first networks")
     else:
         chosen = made
     for name, make in chosen(batch).items():

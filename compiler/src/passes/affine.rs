@@ -1,6 +1,6 @@
 //! Batch normalization by constants, in front of an elementwise operation, becomes arithmetic that goes into it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use halite_ops::{
     DType, Operation,
@@ -16,15 +16,16 @@ use crate::{
     graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
 };
 
-/// Replaces those whose result only an elementwise operation reads.
+/// Replaces those whose results only elementwise operations read. There may be several, as those of `x * sigmoid(x)`, which become one.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let elementwise = |node: &&Node| matches!(node.op, NodeOp::Operation(Operation::Elementwise(_)));
-    let read: HashSet<TensorId> =
-        region.nodes.iter().filter(elementwise).flat_map(|node| node.inputs.iter().copied()).collect();
+    let mut reads: HashMap<TensorId, usize> = HashMap::new();
+    let all = region.nodes.iter().filter(elementwise).flat_map(|node| &node.inputs);
+    all.for_each(|id| *reads.entry(*id).or_default() += 1);
     let mut nodes = Vec::with_capacity(region.nodes.len());
     for node in std::mem::take(&mut region.nodes) {
         watch.check()?;
-        let joins = |id: &&TensorId| uses.count(**id) == 1 && read.contains(*id);
+        let joins = |id: &&TensorId| reads.get(*id).is_some_and(|count| uses.count(**id) == *count);
         let plain = node.outputs.first().filter(joins).and_then(|_| plain(graph, &node));
         let Some(plain) = plain else {
             nodes.push(node);
@@ -111,6 +112,20 @@ mod tests {
         let left = kernels(&graph);
         assert!(left.iter().all(|o| matches!(o, Operation::Elementwise(_))), "{graph}");
         // The factors of constants, and all of the rest.
+        assert_eq!(left.len(), 2, "{graph}");
+    }
+
+    #[test]
+    fn several_readers_that_become_one_join_it() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F32.into(), &[2, 3, 5, 4]).unwrap();
+        let y = norm(&mut b, x, 5);
+        let gate = b.map(&[y], DType::F32, |p, x| p.call(Function::Sigmoid, &[x[0]])).unwrap();
+        let y = b.binary(Function::Mul, y, gate).unwrap();
+        b.output("y", y);
+        let graph = optimized(b.finish().unwrap());
+        let left = kernels(&graph);
+        assert!(left.iter().all(|o| matches!(o, Operation::Elementwise(_))), "{graph}");
         assert_eq!(left.len(), 2, "{graph}");
     }
 

@@ -15,7 +15,7 @@ use crate::{
 /// Rows, columns, channels, filters to filters, channels, rows, columns.
 const FILTERS: [usize; 4] = [3, 2, 0, 1];
 /// A single operation would cost two copies, and gain less.
-const LEAST: usize = 2;
+const LEAST: u64 = 2;
 
 /// Gives images their channels first where that saves more than it costs.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
@@ -41,9 +41,13 @@ impl Change for ChannelsFirst {
         Some(Members { read, written: node.outputs.clone(), gains: 1 })
     }
 
+    fn cost(_: &Graph, _: TensorId) -> u64 {
+        1
+    }
+
     /// There are no more copies on the way in and out than convolutions and pools.
-    fn is_worth(gains: usize, copies: usize) -> bool {
-        gains >= LEAST && gains >= copies
+    fn is_worth(gains: u64, costs: u64) -> bool {
+        gains >= LEAST && gains >= costs
     }
 
     fn changed(images: &mut Images<'_>, node: &Node) -> Option<()> {
@@ -61,7 +65,7 @@ impl Change for ChannelsFirst {
                 let mut inputs = image_and_filters(images, node);
                 if op.residual {
                     let residual = inputs.pop()?;
-                    inputs.push(images.new(residual, &node.location));
+                    inputs.push(images.in_new_order(residual, &node.location));
                 }
                 (Operation::Conv2d(changed), inputs)
             }
@@ -78,7 +82,7 @@ impl Change for ChannelsFirst {
             Operation::Pool2d(op) => {
                 let input = order.map(|d| op.input[d]);
                 let changed = Pool2d { input, layout: Layout::Nchw, ..op.clone() };
-                (Operation::Pool2d(changed), vec![images.new(node.inputs[0], &node.location)])
+                (Operation::Pool2d(changed), vec![images.in_new_order(node.inputs[0], &node.location)])
             }
             _ => return None,
         };
@@ -89,9 +93,9 @@ impl Change for ChannelsFirst {
 
 fn image_and_filters(images: &mut Images<'_>, node: &Node) -> Vec<TensorId> {
     let mut inputs = node.inputs.clone();
-    inputs[0] = images.new(inputs[0], &node.location);
+    inputs[0] = images.in_new_order(inputs[0], &node.location);
     // Filters may be computed like images.
-    images.old(inputs[1], &node.location);
+    images.in_old_order(inputs[1], &node.location);
     inputs[1] = images.turned(inputs[1], FILTERS, &node.location);
     inputs
 }

@@ -5,6 +5,7 @@
 //! `docs/how-to/add-a-pass.md` says how one is added.
 
 mod affine;
+mod ahead;
 mod attend;
 #[cfg(test)]
 mod attend_tests;
@@ -121,9 +122,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(linear::fold_batch_norm),
     },
     Pass {
+        name: "batch-norm-ahead",
+        summary: "puts batch normalization by constants into the weights of the convolutions of one tap behind it",
+        needs: &["fold-batch-norm"],
+        run: Run::Regions(ahead::run),
+    },
+    Pass {
         name: "plain-batch-norm",
         summary: "makes arithmetic of batch normalization by constants that an elementwise operation reads",
-        needs: &["fold-batch-norm"],
+        needs: &["fold-batch-norm", "batch-norm-ahead"],
         run: Run::Regions(affine::run),
     },
     Pass {

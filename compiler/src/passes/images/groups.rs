@@ -5,30 +5,26 @@ use std::collections::{HashMap, HashSet};
 use halite_ops::{Operation, elementwise::Elementwise, gather::Gather};
 use halite_sizes::Size;
 
-use super::{Change, Order};
+use super::{
+    change::{Change, Members},
+    order::{Order, Read},
+    prune::{prune, times},
+};
 use crate::{
     graph::{Graph, Node, NodeOp, Region, TensorId},
     passes::Uses,
 };
 
-/// The images of a node that change their order together.
-#[derive(Clone, Debug, Default)]
-pub(in crate::passes) struct Members {
-    /// Those that it reads.
-    pub read: Vec<TensorId>,
-    /// Those that it writes.
-    pub written: Vec<TensorId>,
-    /// What it gains by the new order, in copies that this is worth. Where it is nothing, the node changes only beside others that
-    /// make its images.
-    pub gains: usize,
-}
-
 /// Places of the nodes whose images change their order: groups of neighbours that gain more than the copies on the way in and out cost.
 pub(super) fn worth<C: Change>(graph: &Graph, region: &Region, uses: &Uses) -> HashSet<usize> {
-    let mut groups =
-        Groups { order: C::ORDER, members: HashMap::new(), maker: HashMap::new(), before: HashMap::new() };
+    let mut groups = Groups::new(C::ORDER);
     for (place, node) in region.nodes.iter().enumerate() {
-        let members = C::members(graph, node).or_else(|| groups.of_any_order(graph, node));
+        let mut members = C::members(graph, node).or_else(|| groups.of_any_order(graph, node));
+        if let Some(members) = &mut members {
+            // What is added to a product may be what it reads, too.
+            members.read.sort_unstable();
+            members.read.dedup();
+        }
         let are_images = |members: &Members| {
             members.read.iter().chain(&members.written).all(|id| four(graph, *id).is_some())
         };
@@ -36,7 +32,14 @@ pub(super) fn worth<C: Change>(graph: &Graph, region: &Region, uses: &Uses) -> H
             groups.take(place, members, uses);
         }
     }
-    groups.worth(graph, region, uses, C::is_worth)
+    let mut members: Vec<(usize, Members)> =
+        groups.members.drain().map(|(place, member)| (place, member.images)).collect();
+    members.sort_unstable_by_key(|(place, _)| *place);
+    prune::<C>(graph, region, uses, &|id| moves(C::ORDER, graph, id), &mut members);
+    // What is left may be several groups.
+    let mut groups = Groups::new(C::ORDER);
+    members.into_iter().for_each(|(place, images)| groups.take(place, images, uses));
+    groups.worth::<C>(graph, region, uses)
 }
 
 /// Members of groups, of which each is known by one of its nodes.
@@ -57,6 +60,10 @@ struct Member {
 }
 
 impl Groups {
+    fn new(order: Order) -> Groups {
+        Groups { order, members: HashMap::new(), maker: HashMap::new(), before: HashMap::new() }
+    }
+
     /// A node joins the groups that make images for it.
     fn take(&mut self, place: usize, images: Members, uses: &Uses) {
         let is_made = |groups: &Groups| images.read.iter().any(|id| groups.maker.contains_key(id));
@@ -106,50 +113,36 @@ impl Groups {
         place
     }
 
-    fn worth(
-        mut self,
-        graph: &Graph,
-        region: &Region,
-        uses: &Uses,
-        is_worth: fn(usize, usize) -> bool,
-    ) -> HashSet<usize> {
+    fn worth<C: Change>(mut self, graph: &Graph, region: &Region, uses: &Uses) -> HashSet<usize> {
         let places: Vec<usize> = self.members.keys().copied().collect();
         let group: HashMap<usize, usize> = places.iter().map(|place| (*place, self.group(*place))).collect();
         let mut inside: HashMap<TensorId, usize> = HashMap::new();
         let mut copied: HashSet<(usize, TensorId)> = HashSet::new();
-        let mut gains: HashMap<usize, usize> = HashMap::new();
+        let mut gains: HashMap<usize, u64> = HashMap::new();
         for (place, member) in &self.members {
             *gains.entry(group[place]).or_default() += member.images.gains;
             for id in &member.images.read {
-                // A node that reads a tensor twice, such as for a product and for what is added, counts twice among its uses, too.
-                *inside.entry(*id).or_default() +=
-                    region.nodes[*place].inputs.iter().filter(|input| *input == id).count();
+                *inside.entry(*id).or_default() += times(region, *place, *id);
                 let known = graph.tensor(*id).constant.is_some();
-                if !self.maker.contains_key(id) && !known && self.moves(graph, *id) {
+                if !self.maker.contains_key(id) && !known && moves(self.order, graph, *id) {
                     copied.insert((group[place], *id));
                 }
             }
         }
         for (place, member) in &self.members {
             for id in &member.images.written {
-                if uses.count(*id) > inside.get(id).copied().unwrap_or(0) && self.moves(graph, *id) {
+                if uses.count(*id) > inside.get(id).copied().unwrap_or(0) && moves(self.order, graph, *id) {
                     copied.insert((group[place], *id));
                 }
             }
         }
-        let mut copies: HashMap<usize, usize> = HashMap::new();
-        copied.iter().for_each(|(group, _)| *copies.entry(*group).or_default() += 1);
-        let of = |counts: &HashMap<usize, usize>, group: &usize| counts.get(group).copied().unwrap_or(0);
+        let mut costs: HashMap<usize, u64> = HashMap::new();
+        copied.iter().for_each(|(group, id)| *costs.entry(*group).or_default() += C::cost(graph, *id));
+        let of = |counts: &HashMap<usize, u64>, group: &usize| counts.get(group).copied().unwrap_or(0);
         places
             .into_iter()
-            .filter(|place| is_worth(of(&gains, &group[place]), of(&copies, &group[place])))
+            .filter(|place| C::is_worth(of(&gains, &group[place]), of(&costs, &group[place])))
             .collect()
-    }
-
-    /// Whether elements move when the order changes.
-    fn moves(&self, graph: &Graph, id: TensorId) -> bool {
-        let sizes = graph.tensor(id).sizes();
-        !self.order.there.into_iter().filter(|d| sizes[*d] != 1).is_sorted()
     }
 
     /// The images of a node that can have them in any order.
@@ -196,6 +189,12 @@ impl Groups {
     }
 }
 
+/// Whether elements move when the order changes.
+fn moves(order: Order, graph: &Graph, id: TensorId) -> bool {
+    let sizes = graph.tensor(id).sizes();
+    !order.there.into_iter().filter(|d| sizes[*d] != 1).is_sorted()
+}
+
 /// The sizes of an image.
 fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
     <[Size; 4]>::try_from(graph.tensor(id).sizes()).ok()
@@ -204,30 +203,4 @@ fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
 /// Whether each index becomes one element of a list, as TOSA's `TABLE` does.
 fn looks_up(op: &Gather) -> bool {
     op.outer == 1 && op.inner == 1
-}
-
-/// How an expression over images reads one of its inputs in another order.
-pub(super) enum Read {
-    /// An image.
-    Image,
-    /// One element.
-    One,
-    /// With these dimensions, and all elements where they are.
-    Lying(Vec<Size>),
-}
-
-impl Read {
-    /// For an input of these dimensions, of an expression over images; `None` where its elements would have to move.
-    pub fn of(own: &[Size], dims: &[Size], order: [usize; 4]) -> Option<Read> {
-        if own == dims {
-            return Some(Read::Image);
-        }
-        if own.iter().all(|size| *size == 1) {
-            return Some(Read::One);
-        }
-        let missing = std::iter::repeat_n(Size::constant(1), 4usize.checked_sub(own.len())?);
-        let all: Vec<Size> = missing.chain(own.iter().copied()).collect();
-        let lies = order.into_iter().filter(|d| all[*d] != 1).is_sorted();
-        lies.then(|| Read::Lying(order.map(|d| all[d]).to_vec()))
-    }
 }

@@ -182,8 +182,13 @@ impl Op for Reduce {
         let log = 2f64.powi(-21) + 8.0 * (length as f64).sqrt().recip() * 10.0 * f32.epsilon();
         let few = out.epsilon() + 5.0 * f32.epsilon();
         match self.kind {
-            ReduceKind::Sum | ReduceKind::L1 => sum(magnitude),
-            ReduceKind::SumSquare => sum(magnitude * magnitude),
+            ReduceKind::Sum => sum(magnitude),
+            // All terms are positive: partial sums grow with their number, and so do errors, with its root.
+            ReduceKind::L1 | ReduceKind::SumSquare => {
+                let largest = if self.kind == ReduceKind::L1 { magnitude } else { magnitude * magnitude };
+                let relative = few + 2.0 * (length as f64).sqrt() * f32.epsilon();
+                Tolerance { relative, ..sum(largest) }
+            }
             ReduceKind::Mean => {
                 Tolerance { absolute: sum(magnitude / length as f64).absolute, relative: few }
             }

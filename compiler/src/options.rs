@@ -60,18 +60,18 @@ impl CompileOptions {
         !self.targets.is_empty() && self.targets.iter().all(Capabilities::multiplies_halves)
     }
 
-    /// The same versions, with what passes ask of the devices that these options are for.
-    pub(crate) fn bound(&self, versions: &[Bindings]) -> Vec<Bindings> {
-        versions.iter().map(|one| self.bound_one(one)).collect()
-    }
-
-    /// The same sizes and values, likewise.
-    pub(crate) fn bound_one(&self, bindings: &Bindings) -> Bindings {
+    /// The same sizes and values, with what passes ask of the devices that these options are for.
+    pub fn bound_one(&self, bindings: &Bindings) -> Bindings {
         Bindings {
             largest_binding: self.largest_binding(),
             matrix_units: self.matrix_units(),
             ..bindings.clone()
         }
+    }
+
+    /// The same versions, likewise.
+    pub(crate) fn bound(&self, versions: &[Bindings]) -> Vec<Bindings> {
+        versions.iter().map(|one| self.bound_one(one)).collect()
     }
 
     /// The default, for these targets and the baseline.

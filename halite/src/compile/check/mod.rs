@@ -129,7 +129,8 @@ impl Checker {
         let limits = options.begin();
         let info = self.info(model)?;
         let values = all_inputs(&info, inputs.into())?;
-        let graph = self.graph(model, &info.name, &values, &limits)?;
+        let compile = self.options(device)?;
+        let graph = self.graph(model, &info.name, &values, &compile, &limits)?;
         let (exposed, tensors) = graph.exposed();
         let bytes = tensors.iter().map(|id| graph.tensor(*id).bytes()).fold(0, u64::saturating_add);
         if bytes > MOST_BYTES {
@@ -138,7 +139,7 @@ impl Checker {
             );
             return Err(Error::new(ErrorKind::OutOfMemory, text));
         }
-        let session = self.session(&exposed, &info.name, device, &limits, options)?;
+        let session = session(&exposed, &info.name, device, &compile, &limits, options)?;
         let given: Vec<Value> = values.into_iter().filter(|value| !matches!(value, Value::Null)).collect();
         let start = Instant::now();
         let first = run(&session, &given, options, graph.outputs.len())?;
@@ -184,11 +185,30 @@ impl Checker {
         })
     }
 
-    /// The function's graph for these inputs.
-    fn graph(&self, model: &Model, name: &str, values: &[Value], limits: &Limits) -> Result<Graph> {
+    /// How it is compiled for the device.
+    fn options(&self, device: &Device) -> Result<inner::CompileOptions> {
+        Ok(inner::CompileOptions {
+            targets: vec![super::capabilities(device.hal().info())?],
+            baseline: false,
+            at_hand: true,
+            tuning: self.tuning.read()?.tuning(),
+            module_name: "module".to_owned(),
+            parameters: inner::ParameterStorage::Embedded,
+        })
+    }
+
+    /// The function's graph for these inputs, with the passes that the device's programs go through.
+    fn graph(
+        &self,
+        model: &Model,
+        name: &str,
+        values: &[Value],
+        compile: &inner::CompileOptions,
+        limits: &Limits,
+    ) -> Result<Graph> {
         let control = super::control(limits);
         let signatures = model.inner().inputs(name).map_err(super::error)?;
-        let mut bindings: Bindings = Sizes::new().single(&signatures)?;
+        let mut bindings: Bindings = compile.bound_one(&Sizes::new().single(&signatures)?);
         for (signature, value) in signatures.iter().zip(values) {
             if let Some(tensor) = value.as_tensor() {
                 let shape = tensor.shape().iter().map(|size| *size as u64).collect();
@@ -228,29 +248,22 @@ impl Checker {
         let graph = function.versions.into_iter().next();
         graph.ok_or_else(|| Error::new(ErrorKind::Other, format!("the function '{name}' has no version")))
     }
+}
 
-    fn session(
-        &self,
-        graph: &Graph,
-        name: &str,
-        device: &Device,
-        limits: &Limits,
-        options: &RunOptions,
-    ) -> Result<Session> {
-        let compile = inner::CompileOptions {
-            targets: vec![super::capabilities(device.hal().info())?],
-            baseline: false,
-            at_hand: true,
-            tuning: self.tuning.read()?.tuning(),
-            module_name: "module".to_owned(),
-            parameters: inner::ParameterStorage::Embedded,
-        };
-        let function = inner::Function::new(name, vec![graph.clone()]);
-        let program = inner::Program { functions: vec![function], model: None };
-        let compiled = inner::compile(&program, &compile, &super::control(limits)).map_err(super::error)?;
-        let source = Source::bytes(compiled.module.to_vec()).named("the model with all of its results");
-        Session::builder().device(device).cache(Cache::off()).model(source).options(options.clone()).build()
-    }
+/// A session that gives the results of all operations.
+fn session(
+    graph: &Graph,
+    name: &str,
+    device: &Device,
+    compile: &inner::CompileOptions,
+    limits: &Limits,
+    options: &RunOptions,
+) -> Result<Session> {
+    let function = inner::Function::new(name, vec![graph.clone()]);
+    let program = inner::Program { functions: vec![function], model: None };
+    let compiled = inner::compile(&program, compile, &super::control(limits)).map_err(super::error)?;
+    let source = Source::bytes(compiled.module.to_vec()).named("the model with all of its results");
+    Session::builder().device(device).cache(Cache::off()).model(source).options(options.clone()).build()
 }
 
 /// The inputs of a call, and behind them what the program keeps, as it is at the beginning.

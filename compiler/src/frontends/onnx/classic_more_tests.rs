@@ -163,6 +163,23 @@ fn support_vectors_vote_for_classes() {
     assert_eq!(found[0], Values::Int(voted.to_vec()));
 }
 
+/// Sums of products of 16,777,216 are 1 off in 32 bits.
+#[test]
+fn large_coefficients_whose_sums_are_small_are_summed_exactly() {
+    let large = 16_777_216.0;
+    let attributes = [
+        ints("classlabels_ints", &[7, 8]),
+        text("kernel_type", "LINEAR"),
+        ints("vectors_per_class", &[2, 1]),
+        float_list("support_vectors", &[1.0, 1.0, -1.0]),
+        float_list("coefficients", &[large, 1.0, large]),
+        float_list("rho", &[0.0]),
+    ];
+    let results = [(INT64, None), (FLOAT, Some(2))];
+    let graph = made("SVMClassifier", &attributes, (FLOAT, 1), &results, 2).unwrap();
+    near(&floats(&graph, &[3.0, -3.0])[1].floats(), &[-3.0, 3.0, 3.0, -3.0]);
+}
+
 /// Shares are what is least of the quadratic form of probabilities of pairs: so near that scikit-learn stops, too.
 #[test]
 fn probabilities_of_pairs_become_shares() {

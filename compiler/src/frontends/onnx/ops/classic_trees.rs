@@ -269,11 +269,8 @@ fn of_one_class(
             let none = b.binary(Function::Sub, score, score)?;
             b.concat(&[score, none], 1)?
         }
-        (_, []) => scores,
-        (_, [first]) => {
-            let first = row(b, &[1, 2], [*first, 0.0])?;
-            b.binary(Function::Add, scores, first)?
-        }
+        // ONNX Runtime leaves out the base value, too.
+        (_, [] | [_]) => scores,
         _ => return Err(node.unsupported(format!("{} base values of the second class alone", base.len()))),
     };
     Ok(vec![label, transformed(b, node, both)?])

@@ -18,6 +18,9 @@ use crate::{
 
 pub(super) const CLASSIC: &[(&str, Import)] = &[("SVMClassifier", classifier), ("SVMRegressor", regressor)];
 
+/// So many numbers of vectors are summed up while the model is compiled.
+const MOST_FOLDED: usize = 1 << 26;
+
 /// Probabilities of pairs are kept so far from 0 and 1.
 const LEAST: f64 = 1e-7;
 
@@ -157,25 +160,61 @@ fn scores_of_pairs(b: &mut Builder, node: &NodeView<'_>, counts: &[i64], classes
         let text = format!("{} numbers of {total} support vectors for {}", vectors.len(), b.describe(&[x]));
         return Err(node.invalid(text));
     }
-    let vectors = row(b, &[total as u64, features as u64], vectors)?;
-    let values = kernel(b, node, x, vectors)?;
-    b.spend(Cost::Constant, (total as u64).saturating_mul(pairs as u64).saturating_mul(4))?;
-    let mut weights = vec![0.0; total * pairs];
-    let mut pair = 0;
-    for first in 0..classes {
-        for second in first + 1..classes {
-            for (own, other) in [(first, second - 1), (second, first)] {
-                for vector in starts[own]..starts[own + 1] {
-                    weights[vector * pairs + pair] = coefficients[other * total + vector];
-                }
-            }
-            pair += 1;
-        }
-    }
-    let weights = row(b, &[total as u64, pairs as u64], weights)?;
-    let made = b.matmul(values, weights)?;
+    let pairs_of = Pairs { starts: &starts, coefficients: &coefficients, classes };
+    let is_linear = node.string("kernel_type", "LINEAR")? == "LINEAR";
+    let made = if is_linear && (classes - 1).saturating_mul(vectors.len()) <= MOST_FOLDED {
+        b.spend(Cost::Constant, (features as u64).saturating_mul(pairs as u64).saturating_mul(8))?;
+        let weights = row(b, &[features as u64, pairs as u64], pairs_of.folded(&vectors, pairs))?;
+        b.matmul(x, weights)?
+    } else {
+        let vectors = row(b, &[total as u64, features as u64], vectors)?;
+        let values = kernel(b, node, x, vectors)?;
+        b.spend(Cost::Constant, (total as u64).saturating_mul(pairs as u64).saturating_mul(4))?;
+        let mut weights = vec![0.0; total * pairs];
+        pairs_of.each(|pair, vector, weight| weights[vector * pairs + pair] = weight);
+        let weights = row(b, &[total as u64, pairs as u64], weights)?;
+        b.matmul(values, weights)?
+    };
     let added = row(b, &[1, pairs as u64], added[..pairs].iter().copied())?;
     b.binary(Function::Add, made, added)
+}
+
+/// Coefficients of pairs of classes: a vector has one against each other class.
+struct Pairs<'a> {
+    starts: &'a [usize],
+    coefficients: &'a [f32],
+    classes: usize,
+}
+
+impl Pairs<'_> {
+    /// Tells of each pair the vectors, with their coefficients.
+    fn each(&self, mut tell: impl FnMut(usize, usize, f32)) {
+        let total = self.starts[self.classes];
+        let mut pair = 0;
+        for first in 0..self.classes {
+            for second in first + 1..self.classes {
+                for (own, other) in [(first, second - 1), (second, first)] {
+                    for vector in self.starts[own]..self.starts[own + 1] {
+                        tell(pair, vector, self.coefficients[other * total + vector]);
+                    }
+                }
+                pair += 1;
+            }
+        }
+    }
+
+    /// Without a kernel the sum of vectors is one vector for each pair. Coefficients are large and their sums small where classes are hard
+    /// to tell apart: 32 bits would not do.
+    fn folded(&self, vectors: &[f32], pairs: usize) -> Vec<f32> {
+        let features = vectors.len() / self.starts[self.classes];
+        let mut sums = vec![0.0_f64; features * pairs];
+        self.each(|pair, vector, weight| {
+            for (feature, value) in vectors[vector * features..][..features].iter().enumerate() {
+                sums[feature * pairs + pair] += f64::from(weight) * f64::from(*value);
+            }
+        });
+        sums.into_iter().map(|sum| sum as f32).collect()
+    }
 }
 
 /// The class that wins most pairs: the first of a pair where its score is above 0.

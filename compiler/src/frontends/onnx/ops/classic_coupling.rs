@@ -129,17 +129,21 @@ impl Problem {
             let done = program.call(Function::Lt, &[x[0], float(near)]);
             program.call(Function::Select, &[done, x[1], x[2]])
         })?;
-        let open = b.map(&[apart], DType::I32, |program, x| {
-            let done = program.call(Function::Lt, &[x[0], float(near)]);
-            let [no, yes] = [0, 1].map(|number| Operand::Constant(Scalar::Int(number, DType::I32)));
-            program.call(Function::Select, &[done, no, yes])
-        })?;
-        let zero = b.values(DType::I32, &[1, 1], &Values::Int(vec![0]))?;
-        let open = b.concat(&[open, zero], 0)?;
-        let open = b.reduce(ReduceKind::Max, open, &[0, 1], false)?;
-        let goes_on = b.cast(open, ElementType::Bool)?;
-        Ok((goes_on, next))
+        Ok((is_open(b, apart, near)?, next))
     }
+}
+
+/// Whether a line is not near enough yet.
+fn is_open(b: &mut Builder, apart: TensorId, near: f64) -> Result<TensorId> {
+    let open = b.map(&[apart], DType::I32, |program, x| {
+        let done = program.call(Function::Lt, &[x[0], float(near)]);
+        let [no, yes] = [0, 1].map(|number| Operand::Constant(Scalar::Int(number, DType::I32)));
+        program.call(Function::Select, &[done, no, yes])
+    })?;
+    let zero = b.values(DType::I32, &[1, 1], &Values::Int(vec![0]))?;
+    let open = b.concat(&[open, zero], 0)?;
+    let open = b.reduce(ReduceKind::Max, open, &[0, 1], false)?;
+    b.cast(open, ElementType::Bool)
 }
 
 /// How far the share of a class moves, by the form, its product and its element of the diagonal.

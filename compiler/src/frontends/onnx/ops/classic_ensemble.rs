@@ -91,12 +91,17 @@ fn forest(b: &Builder, node: &NodeView<'_>, leaves: usize) -> Result<(Forest, us
         nodes.push(Some(Split { feature, threshold, test, missing, children: led }));
     }
     nodes.extend((0..leaves).map(|_| None));
-    let roots = list("tree_roots")?.into_iter().map(|root| {
+    let roots = roots(node, inner)?;
+    Ok((Forest::new(node, nodes, roots, is_double, true)?, inner))
+}
+
+/// The nodes that trees begin with.
+fn roots(node: &NodeView<'_>, inner: usize) -> Result<Vec<usize>> {
+    let roots = node.ints("tree_roots")?.unwrap_or_default().into_iter().map(|root| {
         let place = usize::try_from(root).ok().filter(|place| *place < inner);
         place.ok_or_else(|| node.invalid(format!("a tree begins with node {root} of {inner}")))
     });
-    let roots = roots.collect::<Result<Vec<_>>>()?;
-    Ok((Forest::new(node, nodes, roots, is_double, true)?, inner))
+    roots.collect()
 }
 
 /// Sets of numbers, one behind the other, each of which ends with what is no number.

@@ -133,17 +133,23 @@ fn linear(b: &mut Builder, node: &NodeView<'_>, labels: &[i64], has_shares: bool
     Ok(vec![label, transformed(b, node, scores)?])
 }
 
+/// Where the vectors of each class begin, and where the last ones end.
+fn starts(node: &NodeView<'_>, counts: &[i64]) -> Result<Vec<usize>> {
+    let mut starts = vec![0_usize];
+    for count in counts {
+        let next = usize::try_from(*count).ok().and_then(|count| starts[starts.len() - 1].checked_add(count));
+        starts.push(next.ok_or_else(|| node.invalid(format!("a class has {count} vectors")))?);
+    }
+    Ok(starts)
+}
+
 /// A score for each pair of classes: of the vectors of both, each with its coefficient against the other class.
 fn scores_of_pairs(b: &mut Builder, node: &NodeView<'_>, counts: &[i64], classes: usize) -> Result<TensorId> {
     let x = lines(b, node)?;
     let coefficients = node.floats("coefficients")?.unwrap_or_default();
     let (vectors, added) = (node.floats("support_vectors")?, node.floats("rho")?);
     let (vectors, added) = (vectors.unwrap_or_default(), added.unwrap_or_default());
-    let mut starts = vec![0_usize];
-    for count in counts {
-        let next = usize::try_from(*count).ok().and_then(|count| starts[starts.len() - 1].checked_add(count));
-        starts.push(next.ok_or_else(|| node.invalid(format!("a class has {count} vectors")))?);
-    }
+    let starts = starts(node, counts)?;
     let (total, pairs) = (starts[starts.len() - 1], classes * (classes - 1) / 2);
     let wanted = (classes - 1).checked_mul(total);
     if counts.len() != classes

@@ -37,13 +37,14 @@ def sklearn(folder, names):
 
     def convert(model, target):
         model.fit(LINES, target)
-        options = {id(model): {"zipmap": False}} if base.is_classifier(model) and hasattr(model, "predict_proba") else None
+        options = {id(model): {"zipmap": False}} if hasattr(model, "predict_proba") or isinstance(model, (svm.SVC, svm.NuSVC)) else None
         return to_onnx(model, LINES[:1], options=options, target_opset=18)
 
     seed = {"random_state": 0}
     models = [(ensemble.RandomForestClassifier(12, max_depth=5, **seed), FOUR), (ensemble.RandomForestRegressor(12, max_depth=6, **seed), NUMBERS), (ensemble.ExtraTreesClassifier(9, **seed), TWO)]
     models += [(ensemble.GradientBoostingClassifier(n_estimators=12, **seed), FOUR), (ensemble.GradientBoostingRegressor(n_estimators=20, **seed), NUMBERS), (ensemble.AdaBoostClassifier(n_estimators=8, **seed), FOUR)]
     models += [(tree.DecisionTreeClassifier(max_depth=6), FOUR), (tree.DecisionTreeRegressor(max_depth=6), NUMBERS), (svm.SVR(), NUMBERS), (svm.OneClassSVM(), None), (svm.LinearSVC(), FOUR)]
+    models += [(svm.NuSVC(nu=0.1, kernel="rbf", probability=True, **seed), FOUR), (svm.SVC(kernel="linear"), TWO)]
     models += [(linear_model.LogisticRegression(), FOUR), (linear_model.RidgeClassifier(), FOUR), (linear_model.SGDClassifier(loss="modified_huber"), FOUR), (linear_model.LassoLars(), NUMBERS)]
     models += [(naive_bayes.GaussianNB(), FOUR), (naive_bayes.BernoulliNB(), FOUR), (neighbors.KNeighborsClassifier(3), FOUR), (neural_network.MLPClassifier((8,), max_iter=20, **seed), FOUR)]
     models += [(discriminant_analysis.LinearDiscriminantAnalysis(), FOUR), (mixture.GaussianMixture(3, **seed), None), (cluster.KMeans(4, **seed), None), (decomposition.KernelPCA(3, kernel="rbf"), None)]

@@ -6,10 +6,13 @@ use super::{
     Model,
     encode::{FLOAT, INT64, Message, float, float_list, graph, int, ints, model, node, port, text, texts},
 };
+/// The number of ONNX for texts.
+const STRING: i64 = 8;
+
 use crate::{CompileError, graph::Graph, signature::Bindings};
 
 /// A model of one operator, from lines of features to results of these kinds and numbers of columns (none for a vector).
-fn made(
+pub(super) fn made(
     operator: &str,
     attributes: &[Message],
     features: (i64, i64),
@@ -29,17 +32,17 @@ fn made(
     Model::from_bytes(bytes).unwrap().graph(&Bindings::default())
 }
 
-fn floats(graph: &Graph, x: &[f64]) -> Vec<Values> {
+pub(super) fn floats(graph: &Graph, x: &[f64]) -> Vec<Values> {
     graph.evaluate(&[Values::Float(x.to_vec())]).unwrap()
 }
 
-fn near(found: &[f64], wanted: &[f64]) {
+pub(super) fn near(found: &[f64], wanted: &[f64]) {
     let same = found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-5);
     assert!(same, "{found:?} is not {wanted:?}");
 }
 
 /// One feature, a node with two leaves of 1 and 2 in each of two trees, the second without effect.
-fn stumps(mode: &str, missing: bool) -> Vec<Message> {
+pub(super) fn stumps(mode: &str, missing: bool) -> Vec<Message> {
     vec![
         ints("nodes_treeids", &[0, 0, 0, 7]),
         ints("nodes_nodeids", &[0, 1, 2, 0]),
@@ -59,7 +62,7 @@ fn stumps(mode: &str, missing: bool) -> Vec<Message> {
 }
 
 #[test]
-fn trees_compare_in_four_ways_and_know_what_is_missing() {
+fn trees_compare_in_six_ways_and_know_what_is_missing() {
     for (mode, wanted) in [
         ("BRANCH_LEQ", [11.0, 11.0, 12.0]),
         ("BRANCH_LT", [11.0, 12.0, 12.0]),
@@ -91,7 +94,8 @@ fn trees_that_are_none_are_refused() {
         (5, || ints("nodes_truenodeids", &[2, 0, 0, 0]), "two ways"),
         (5, || ints("nodes_truenodeids", &[1, 0, 0]), "lists have"),
         (6, || ints("nodes_falsenodeids", &[0, 0, 0, 0]), "two ways"),
-        (4, || texts("nodes_modes", &["BRANCH_EQ", "LEAF", "LEAF", "LEAF"]), "BRANCH_EQ"),
+        (4, || texts("nodes_modes", &["BRANCH_SO", "LEAF", "LEAF", "LEAF"]), "BRANCH_SO"),
+        (2, || ints("nodes_featureids", &[1, 0, 0, 0]), "reads feature 1"),
         (10, || ints("target_ids", &[0, 1]), "not there"),
         (12, || int("n_targets", 1 << 60), ""),
         (13, || float_list("base_values", &[1.0, 2.0]), "2 base values"),
@@ -108,13 +112,14 @@ fn trees_that_are_none_are_refused() {
 }
 
 #[test]
-fn weights_of_the_second_class_alone_are_refused() {
-    let attributes =
-        classes(&[(3, 1, 0.25), (4, 1, 0.75), (2, 1, 1.0)], &[ints("classlabels_int64s", &[5, 9])]);
+fn weights_of_the_second_class_alone_leave_the_first_none() {
+    let labels = [ints("classlabels_int64s", &[5, 9])];
+    let attributes = classes(&[(3, 1, 0.25), (4, 1, 0.75), (2, 1, 1.0)], &labels);
     let results = [(INT64, None), (FLOAT, Some(2))];
-    let error =
-        made("TreeEnsembleClassifier", &attributes, (FLOAT, 2), &results, 3).err().unwrap().to_string();
-    assert!(error.contains("second class alone"), "{error}");
+    let graph = made("TreeEnsembleClassifier", &attributes, (FLOAT, 2), &results, 3).unwrap();
+    let found = floats(&graph, &[1.0, -1.0, 3.0, -1.0, 0.0, 1.0]);
+    assert_eq!(found[0], Values::Int(vec![5, 9, 9]));
+    near(&found[1].floats(), &[0.0, 0.25, 0.0, 0.75, 0.0, 1.0]);
 }
 
 /// Two features; class scores of one tree.
@@ -190,8 +195,9 @@ fn linear_models_have_coefficients_for_each_result() {
     near(&floats(&graph, &[1.0, 1.0, -2.0, 0.0])[0].floats(), &[3.25, 0.5, -1.75, 3.0]);
     let names = texts("classlabels_strings", &["cat", "dog"]);
     let attributes = [&attributes[..2], &[names]].concat();
-    let refused = made("LinearClassifier", &attributes, (FLOAT, 2), &results, 2).unwrap_err().to_string();
-    assert!(refused.contains("labels are texts"), "{refused}");
+    let results = [(STRING, None), results[1]];
+    let graph = made("LinearClassifier", &attributes, (FLOAT, 2), &results, 2).unwrap();
+    assert_eq!(floats(&graph, &[1.0, 1.0, -2.0, 0.0])[0], Values::Int(vec![0, 1]), "places of the classes");
 }
 
 #[test]
@@ -232,6 +238,27 @@ fn numbers_are_looked_up_and_become_columns() {
     let graph = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap();
     let found = graph.evaluate(&[Values::Int(vec![6, 5, 4])]).unwrap();
     near(&found[0].floats(), &[0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn features_of_several_tensors_lie_beside_each_other() {
+    let of = |counts: &[i64]| {
+        let node =
+            node("ai.onnx.ml:FeatureVectorizer", &["x", "z"], &["y"], &[ints("inputdimensions", counts)]);
+        let inputs = [port("x", FLOAT, &[2, 2]), port("z", INT64, &[2, 1])];
+        let columns = counts.iter().fold(0_i64, |sum, count| sum.wrapping_add(*count));
+        let output = port("y", FLOAT, &[2, columns]);
+        let bytes = model(&graph(&[node], &[], &inputs, &[output]), &[]);
+        let graph = Model::from_bytes(bytes).unwrap().graph(&Bindings::default())?;
+        let made = graph.evaluate(&[Values::Float(vec![1.0, 2.0, 3.0, 4.0]), Values::Int(vec![7, 8])]);
+        Ok::<_, CompileError>(made.unwrap()[0].floats())
+    };
+    near(&of(&[2, 1]).unwrap(), &[1.0, 2.0, 7.0, 3.0, 4.0, 8.0]);
+    near(&of(&[1, 2]).unwrap(), &[1.0, 7.0, 0.0, 3.0, 8.0, 0.0]);
+    for counts in [&[2][..], &[2, 0], &[-1, 1], &[i64::MIN, 1]] {
+        assert!(of(counts).is_err());
+    }
+    assert!(of(&[1 << 60, 1]).is_err());
 }
 
 fn graph_of(node: Message, [x, y]: &[Message; 2]) -> Message {

@@ -99,10 +99,11 @@ const MICROSOFT: &[(usize, &str)] = &[
 const CLASSIC: &[(usize, &str)] = &[
     (
         1,
-        "Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMRegressor Scaler \
-         TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
+        "Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMClassifier SVMRegressor \
+         Scaler TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor ZipMap",
     ),
     (2, "ArrayFeatureExtractor"),
+    (MANY, "FeatureVectorizer"),
 ];
 
 /// How many inputs an operator of a domain (empty for ONNX's own) takes at most in a version; none where any number, or where the operator

@@ -6,6 +6,8 @@
 
 mod blocked;
 #[cfg(test)]
+mod classic_more_tests;
+#[cfg(test)]
 mod classic_tests;
 mod constant;
 mod control;

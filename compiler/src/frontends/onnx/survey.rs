@@ -181,7 +181,7 @@ mod tests {
             node("com.microsoft:Frob", &["x"], &["f"], &[]),
             node("Cast", &["f"], &["c"], &[crate::frontends::onnx::encode::int("to", 9)]),
             node("If", &["c"], &["i"], &branches),
-            node("ai.onnx.ml:SVMClassifier", &["i"], &["s"], &[]),
+            node("ai.onnx.ml:DictVectorizer", &["i"], &["s"], &[]),
             node("own:Wrap", &["s"], &["y"], &[]),
         ];
         let inner = [node("Frob", &["a"], &["m"], &[]), node("Relu", &["m"], &["b"], &[])];
@@ -197,15 +197,15 @@ mod tests {
         assert_eq!(
             told,
             [
+                ("DictVectorizer", ("ai.onnx.ml".to_owned(), 1), 1),
                 // In the branch and in the function; nobody needs the first.
                 ("Frob", ("ai.onnx".to_owned(), 20), 2),
                 ("Frob", ("com.microsoft".to_owned(), 1), 1),
-                ("SVMClassifier", ("ai.onnx.ml".to_owned(), 1), 1),
             ]
         );
         assert!(text.contains("3 operators of this model are not supported"), "{text}");
         assert!(
-            text.contains("SVMClassifier of ai.onnx.ml 1 (SVMClassifier 'SVMClassifier_of_s')"),
+            text.contains("DictVectorizer of ai.onnx.ml 1 (DictVectorizer 'DictVectorizer_of_s')"),
             "{text}"
         );
         assert!(text.contains("Frob of ai.onnx 20 (2 nodes, the first is"), "{text}");

@@ -1,6 +1,6 @@
 //! Of `ai.onnx.ml` what prepares features.
 
-use halite_ops::{DType, Values, expression::Function, reduce::ReduceKind};
+use halite_ops::{DType, Values, expression::Function, pad::Border, reduce::ReduceKind};
 use halite_sizes::Size;
 
 use super::{
@@ -15,6 +15,7 @@ use crate::{
 pub(super) const CLASSIC: &[(&str, Import)] = &[
     ("ArrayFeatureExtractor", features),
     ("Binarizer", binarized),
+    ("FeatureVectorizer", joined),
     ("Imputer", imputed),
     ("Normalizer", normalized),
     ("Scaler", scaled),
@@ -28,6 +29,32 @@ fn binarized(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let floats = b.as_f32(x)?;
     let made = above(b, floats, threshold)?;
     Ok(vec![b.cast(made, element)?])
+}
+
+/// Features of several tensors beside each other, of each as many as is said: what is more is left out, what lacks is 0.
+fn joined(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
+    let inputs = node.variadic()?;
+    let counts = node.ints("inputdimensions")?.unwrap_or_default();
+    if counts.len() != inputs.len() {
+        return Err(node.invalid(format!(
+            "{} tensors and {} numbers of features",
+            inputs.len(),
+            counts.len()
+        )));
+    }
+    let mut parts = Vec::with_capacity(inputs.len());
+    for (place, count) in counts.into_iter().enumerate() {
+        let x = lines(b, &node.over(inputs[place], 1))?;
+        let features = b.sizes(x)[1];
+        if !features.is_constant() || count < 1 {
+            let text = format!("{count} of {features} features: there is at least one of a known number");
+            return Err(node.unsupported(text));
+        }
+        let more = count - features.value() as i64;
+        let x = if more == 0 { x } else { b.pad(x, &[(0, 0), (0, more)], Border::Constant, 0.0)? };
+        parts.push(x);
+    }
+    Ok(vec![b.concat(&parts, 1)?])
 }
 
 /// Features with an offset taken off, and a factor.

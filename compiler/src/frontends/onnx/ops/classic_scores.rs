@@ -1,6 +1,10 @@
 //! Of `ai.onnx.ml` linear models, and what classifiers make of scores: labels, and shares of each class.
 
-use halite_ops::{DType, Values, expression::Function, reduce::ReduceKind};
+use halite_ops::{
+    DType, Values,
+    expression::{Function, Operand, Scalar},
+    reduce::ReduceKind,
+};
 use halite_sizes::Size;
 
 use super::{Import, NodeView, Result};
@@ -80,7 +84,7 @@ fn classifier(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     Ok(vec![label, transformed(b, node, made)?])
 }
 
-/// The classes' numbers; where they are texts that nobody reads, their places.
+/// The classes' numbers; where classes are texts, which devices do not hold, their places in the list.
 pub(super) fn labels(node: &NodeView<'_>) -> Result<Vec<i64>> {
     let numbers = ["classlabels_int64s", "classlabels_ints"].map(|name| node.ints(name));
     for numbers in numbers {
@@ -89,11 +93,8 @@ pub(super) fn labels(node: &NodeView<'_>) -> Result<Vec<i64>> {
         }
     }
     let texts = node.strings("classlabels_strings")?.unwrap_or_default();
-    if texts.is_empty() || node.is_used(0) {
-        return Err(node.unsupported(match texts.is_empty() {
-            true => "it names no classes",
-            false => "labels are texts, which devices do not hold; read the scores, or convert with classes of numbers",
-        }));
+    if texts.is_empty() {
+        return Err(node.unsupported("it names no classes"));
     }
     Ok((0..texts.len() as i64).collect())
 }
@@ -117,15 +118,54 @@ pub(super) fn either(b: &mut Builder, condition: TensorId, [yes, no]: [i64; 2]) 
 
 /// What a model says of its scores: nothing, or what makes shares of them.
 pub(super) fn transformed(b: &mut Builder, node: &NodeView<'_>, scores: TensorId) -> Result<TensorId> {
-    match node.string("post_transform", "NONE")?.as_str() {
+    transform(b, node, &node.string("post_transform", "NONE")?, scores)
+}
+
+/// What makes shares of scores, by its name.
+pub(super) fn transform(
+    b: &mut Builder,
+    node: &NodeView<'_>,
+    name: &str,
+    scores: TensorId,
+) -> Result<TensorId> {
+    match name {
         "NONE" => Ok(scores),
         "LOGISTIC" => b.unary(Function::Sigmoid, scores),
         "SOFTMAX" => b.softmax(scores, 1, false),
         "SOFTMAX_ZERO" => softmax_of_others(b, scores),
-        other => Err(node.unsupported(format!(
-            "post_transform is {other}; NONE, LOGISTIC, SOFTMAX and SOFTMAX_ZERO are computed"
-        ))),
+        "PROBIT" => probit(b, scores),
+        other => Err(node.invalid(format!("post_transform is {other}, which is none"))),
     }
+}
+
+/// The inverse of the normal distribution, by Winitzki's formula for the inverse of the error function: with its constant 0.147 it is
+/// off by 2e-3 at most, and ONNX Runtime computes this one.
+fn probit(b: &mut Builder, scores: TensorId) -> Result<TensorId> {
+    const CONSTANT: f64 = 0.147;
+    let numbers = [2.0, 1.0, 0.5, 1.0 / CONSTANT, 2.0 / (std::f64::consts::PI * CONSTANT), 2f64.sqrt()];
+    b.map(&[scores], DType::F32, |program, x| {
+        let [two, one, half, inverse, term, root] =
+            numbers.map(|number| Operand::Constant(Scalar::Float(number)));
+        let doubled = program.call(Function::Mul, &[x[0], two]);
+        let place = program.call(Function::Sub, &[doubled, one]);
+        let below = program.call(Function::Sub, &[one, place]);
+        let above = program.call(Function::Add, &[one, place]);
+        let product = program.call(Function::Mul, &[below, above]);
+        let log = program.call(Function::Log, &[product]);
+        let halved = program.call(Function::Mul, &[log, half]);
+        let v = program.call(Function::Add, &[halved, term]);
+        let square = program.call(Function::Mul, &[v, v]);
+        let scaled = program.call(Function::Mul, &[log, inverse]);
+        let inner = program.call(Function::Sub, &[square, scaled]);
+        let inner = program.call(Function::Sqrt, &[inner]);
+        let inner = program.call(Function::Sub, &[inner, v]);
+        let size = program.call(Function::Sqrt, &[inner]);
+        let size = program.call(Function::Mul, &[size, root]);
+        let negative = program.call(Function::Neg, &[size]);
+        let zero = Operand::Constant(Scalar::Float(0.0));
+        let is_negative = program.call(Function::Lt, &[place, zero]);
+        program.call(Function::Select, &[is_negative, negative, size])
+    })
 }
 
 /// Shares by exponentials, of which scores of zero get none.

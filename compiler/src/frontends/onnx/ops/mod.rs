@@ -4,6 +4,9 @@
 mod attention;
 mod binary;
 mod classic;
+mod classic_coupling;
+mod classic_ensemble;
+mod classic_forest;
 mod classic_labels;
 mod classic_scores;
 mod classic_trees;
@@ -106,6 +109,7 @@ const MICROSOFT: &[&[(&str, Import)]] = &[
 /// Operators of `ai.onnx.ml`.
 const CLASSIC: &[&[(&str, Import)]] = &[
     classic::CLASSIC,
+    classic_ensemble::CLASSIC,
     classic_labels::CLASSIC,
     classic_scores::CLASSIC,
     classic_trees::CLASSIC,

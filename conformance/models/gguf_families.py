@@ -139,10 +139,20 @@ CASES = {
         "deepseek2", {**LATE_EXPERTS, **UNFOLDED_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.0707, "expert_weights_scale": 1.0},
         [[*OLD_LATENT, *DENSE], [*OLD_LATENT, *ROUTED, *SHARED]],
     ),
+    "deepseek2-yarn": ("deepseek2", {**LATE_EXPERTS, **UNFOLDED_KEYS, **YARN, "expert_weights_scale": 1.0}, [[*OLD_LATENT, *DENSE], [*OLD_LATENT, *ROUTED, *SHARED]]),
     "mistral4": (
         "mistral4",
         {**MIXTURE, **LATENT_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.1, "attention.temperature_scale": 0.1, "attention.temperature_length": 16, "expert_weights_norm": True, "expert_weights_scale": 1.0},
         [[*LATENT, *ROUTED, *SHARED]],
+    ),
+    "mistral4-yarn": (
+        "mistral4", {**MIXTURE, **LATENT_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.05, "expert_weights_norm": True, "expert_weights_scale": 1.0},
+        [[*LATENT, *ROUTED, *SHARED]],
+    ),
+    # Windows are those of models of 64 layers.
+    "exaone4": (
+        "exaone4", {**SMALL_KEYS, "attention.sliding_window": 8},
+        [[*attention(SMALL)[1:], *SMALL_NORMS, *POST_NORM, *DENSE, ["post_ffw_norm", WIDTH]]] * 4,
     ),
 }  # fmt: skip
 

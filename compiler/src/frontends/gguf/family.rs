@@ -85,8 +85,10 @@ pub(super) struct Family {
     pub long_factors: bool,
     /// The bias of distances where the metadata say none.
     pub distance_bias: Option<f64>,
-    /// Number of layers with which a bias of distances, and no rotary embedding, tells places.
+    /// Number of layers with which a bias of distances tells places.
     pub biased_at: u64,
+    /// Number of layers with which alone there is rotary embedding; 0 where any number of layers has it.
+    pub turned_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
     /// Whether experts are chosen by what a layer takes, before attention.

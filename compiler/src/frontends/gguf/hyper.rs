@@ -338,7 +338,7 @@ fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
     }
     let family = keys.family;
     let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
-    Ok(by_key && family.turn != Turn::Nothing && family.biased_at != layers)
+    Ok(by_key && family.turn != Turn::Nothing && [0, layers].contains(&family.turned_at))
 }
 
 /// How much distances count, if they do.
@@ -374,9 +374,13 @@ fn scale(
     let size = own.max(1) as f64;
     let usual = if keys.family.scaled_by_size { 1.0 / size } else { 1.0 / size.sqrt() };
     let scale = keys.factor("attention.scale")?.unwrap_or(usual);
-    // These models have what YaRN makes of states in the scores, and not in the rotary embedding.
+    // These models have what a longer context makes of states in the scores, and not in the rotary embedding alone.
     Ok(match (keys.family.yarn_scale, &rope.scaling) {
         (Some(_), Scaling::Yarn { factor, size, .. }) => {
+            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
+        }
+        (Some(_), Scaling::Linear(factor)) => {
+            let size = yarn_size(*factor, 1.0);
             scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
         }
         _ => scale,

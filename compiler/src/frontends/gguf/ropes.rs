@@ -77,8 +77,8 @@ fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
         Some(_) => return Err(invalid(format!("'{}' is no text", keys.key("rope.scaling.type")))),
     };
     let scaling = match (kind, factor) {
-        ("none" | "longrope", _) | ("linear" | "yarn", None) => Scaling::None,
-        ("linear", Some(factor)) => Scaling::Linear(factor),
+        ("none", _) | ("linear" | "longrope" | "yarn", None) => Scaling::None,
+        ("linear" | "longrope", Some(factor)) => Scaling::Linear(factor),
         ("yarn", Some(factor)) => Scaling::Yarn {
             size: match yarn_multiplier(keys)? {
                 multiplier if keys.family.bare_yarn && multiplier != 0.0 => 1.0,

@@ -1,7 +1,11 @@
 //! Names of the models that tests of GGUF files take.
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 68] = [
+pub(crate) const FAMILIES: [&str; 72] = [
+    "llama-unread",
+    "deepseek2-yarn",
+    "mistral4-yarn",
+    "exaone4",
     "gemma2",
     "mellum",
     "hy_v3",

@@ -139,10 +139,30 @@ CASES = {
         "deepseek2", {**LATE_EXPERTS, **UNFOLDED_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.0707, "expert_weights_scale": 1.0},
         [[*OLD_LATENT, *DENSE], [*OLD_LATENT, *ROUTED, *SHARED]],
     ),
+    "deepseek2-yarn": ("deepseek2", {**LATE_EXPERTS, **UNFOLDED_KEYS, **YARN, "expert_weights_scale": 1.0}, [[*OLD_LATENT, *DENSE], [*OLD_LATENT, *ROUTED, *SHARED]]),
     "mistral4": (
         "mistral4",
         {**MIXTURE, **LATENT_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.1, "attention.temperature_scale": 0.1, "attention.temperature_length": 16, "expert_weights_norm": True, "expert_weights_scale": 1.0},
         [[*LATENT, *ROUTED, *SHARED]],
+    ),
+    "mistral4-yarn": (
+        "mistral4", {**MIXTURE, **LATENT_KEYS, **YARN, "rope.scaling.yarn_log_multiplier": 0.05, "expert_weights_norm": True, "expert_weights_scale": 1.0},
+        [[*LATENT, *ROUTED, *SHARED]],
+    ),
+    # Keys that llama.cpp reads in other architectures alone.
+    "llama-unread": (
+        "llama",
+        {
+            **YARN, "rope.scaling.yarn_log_multiplier": 0.2, "rope.scaling.yarn_beta_fast": 16.0, "attention.scale": 0.3, "logit_scale": 2.0,
+            "residual_scale": 0.5, "embedding_scale": 2.0, "final_logit_softcapping": 5.0, "attn_logit_softcapping": 5.0, "attention.clamp_kqv": 0.5,
+            "attention.max_alibi_bias": 8.0,
+        },
+        [[*PLAIN, *FEED_NORM, *DENSE]],
+    ),
+    # Windows are those of models of 64 layers.
+    "exaone4": (
+        "exaone4", {**SMALL_KEYS, "attention.sliding_window": 8},
+        [[*attention(SMALL)[1:], *SMALL_NORMS, *POST_NORM, *DENSE, ["post_ffw_norm", WIDTH]]] * 4,
     ),
 }  # fmt: skip
 

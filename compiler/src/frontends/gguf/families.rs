@@ -17,6 +17,7 @@ const LLAMA: Family = Family {
     piece: None,
     plain_temperature: None,
     window: None,
+    windows_at: 0,
     local_base: None,
     local_scaled: false,
     plain_of: 0,
@@ -24,6 +25,7 @@ const LLAMA: Family = Family {
     long_factors: false,
     distance_bias: None,
     biased_at: 0,
+    turned_at: 0,
     normed_experts: true,
     routed_before: false,
     sigmoid_experts: false,
@@ -31,6 +33,7 @@ const LLAMA: Family = Family {
     bare_head_norms_but: None,
     norms_turned: false,
     yarn_scale: None,
+    bare_yarn: false,
     unscaled: false,
     bare_value_norm: false,
     own_caches: None,
@@ -92,7 +95,8 @@ const COMMAND_R: Family =
     Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
 const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
-const DEEPSEEK2: Family = Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), ..LLAMA };
+const DEEPSEEK2: Family =
+    Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), bare_yarn: true, ..LLAMA };
 /// Short convolutions beside attention.
 const LFM2: Family = Family { name: "lfm2", output_norm: "token_embd_norm", ..QWEN };
 const NEMOTRON_H: Family = Family {
@@ -191,7 +195,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
     DEEPSEEK2,
-    Family { name: "mistral4", ..DEEPSEEK2 },
+    Family { name: "mistral4", bare_yarn: false, ..DEEPSEEK2 },
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
@@ -204,7 +208,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "pangu-embedded", ..QWEN },
     Family { name: "maincoder", norms_turned: true, ..LLAMA },
     Family { name: "internlm2", ..LLAMA },
-    Family { name: "baichuan", biased_at: 40, ..LLAMA },
+    Family { name: "baichuan", biased_at: 40, turned_at: 32, ..LLAMA },
     Family { name: "xverse", ..LLAMA },
     Family { name: "minicpm", minicpm: true, ..LLAMA },
     Family { name: "minicpm3", minicpm: true, divided_logits: false, long_factors: true, ..QWEN },
@@ -216,7 +220,8 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
-    Family { flow: Flow::Behind, ..LOCAL_TURNED },
+    // The smaller of these models have no windows.
+    Family { flow: Flow::Behind, window: Some(4096), windows_at: 64, ..LOCAL_TURNED },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
     // With a state of one size in some or all layers.
     LFM2,

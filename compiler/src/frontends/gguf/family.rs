@@ -71,6 +71,8 @@ pub(super) struct Family {
     pub plain_temperature: Option<(f64, u64)>,
     /// The window where the metadata say none.
     pub window: Option<u64>,
+    /// Number of layers with which alone there are windows, whatever the metadata say; 0 where any number of layers has them.
+    pub windows_at: u64,
     /// The base of rotary embedding in layers that attend to a window, where it is another.
     pub local_base: Option<f64>,
     /// Whether those layers have the same rotary embedding, with what makes contexts longer.
@@ -83,8 +85,10 @@ pub(super) struct Family {
     pub long_factors: bool,
     /// The bias of distances where the metadata say none.
     pub distance_bias: Option<f64>,
-    /// Number of layers with which a bias of distances, and no rotary embedding, tells places.
+    /// Number of layers with which a bias of distances tells places.
     pub biased_at: u64,
+    /// Number of layers with which alone there is rotary embedding; 0 where any number of layers has it.
+    pub turned_at: u64,
     /// Whether the weights of chosen experts are made to be 1 in sum.
     pub normed_experts: bool,
     /// Whether experts are chosen by what a layer takes, before attention.
@@ -99,6 +103,8 @@ pub(super) struct Family {
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
     pub yarn_scale: Option<f64>,
+    /// Whether cosines and sines stay as they are where the metadata have such a factor, whatever it is.
+    pub bare_yarn: bool,
     /// Whether scores have no factor.
     pub unscaled: bool,
     /// Whether values have a norm without weights; those of layers without weights for values are keys before theirs.

@@ -15,7 +15,7 @@ use super::{
     latent::Latent,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
-    ropes::ropes,
+    ropes::{ropes, yarn_multiplier},
     streams::Streams,
     unknown,
     xielu::XIelu,
@@ -179,7 +179,7 @@ impl Hyper {
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turns: turns(&keys, layers)?,
             local_rope,
-            window: window(&keys)?,
+            window: window(&keys, layers)?,
             latent,
             temperature: Temperature::read(&keys)?,
             scale: scale(&keys, [layers, width], &attends, latent.as_ref(), &rope)?,
@@ -316,11 +316,12 @@ fn limits(keys: &Keys<'_>, name: &str, layers: u64) -> Result<Vec<Option<f64>>> 
 }
 
 /// Keys that layers with windows attend to, where there are such.
-fn window(keys: &Keys<'_>) -> Result<Option<u64>> {
+fn window(keys: &Keys<'_>, layers: u64) -> Result<Option<u64>> {
     let (family, name) = (keys.family, "attention.sliding_window");
     let own = keys.optional(name)?;
     match family.piece {
         _ if family.local_of == 0 => Ok(None),
+        _ if family.windows_at != 0 && family.windows_at != layers => Ok(None),
         None => Ok(own.filter(|window| *window > 0).or(family.window)),
         Some(_) if own == Some(0) => {
             Err(unsupported(format!("'{}' is 0, in a model of pieces", keys.key(name))))
@@ -337,7 +338,7 @@ fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
     }
     let family = keys.family;
     let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
-    Ok(by_key && family.turn != Turn::Nothing && family.biased_at != layers)
+    Ok(by_key && family.turn != Turn::Nothing && [0, layers].contains(&family.turned_at))
 }
 
 /// How much distances count, if they do.
@@ -373,11 +374,14 @@ fn scale(
     let size = own.max(1) as f64;
     let usual = if keys.family.scaled_by_size { 1.0 / size } else { 1.0 / size.sqrt() };
     let scale = keys.factor("attention.scale")?.unwrap_or(usual);
-    // These models have what YaRN makes of states in the scores, and not in the rotary embedding.
+    // These models have what a longer context makes of states in the scores, and not in the rotary embedding alone.
     Ok(match (keys.family.yarn_scale, &rope.scaling) {
-        (Some(unit), Scaling::Yarn { factor, .. }) => {
-            let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0) / unit;
-            scale * (rope.magnitude * yarn_size(*factor, multiplier)).powi(2)
+        (Some(_), Scaling::Yarn { factor, size, .. }) => {
+            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
+        }
+        (Some(_), Scaling::Linear(factor)) => {
+            let size = yarn_size(*factor, 1.0);
+            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
         }
         _ => scale,
     })

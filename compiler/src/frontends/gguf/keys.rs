@@ -6,6 +6,7 @@ use super::{
     Result,
     family::Family,
     file::{File, invalid, unsupported},
+    read_by::reads,
 };
 
 /// The keys of an architecture.
@@ -19,8 +20,9 @@ impl Keys<'_> {
         format!("{}.{name}", self.family.name)
     }
 
+    /// What a key says, if it is there and the architecture reads it.
     pub fn value(&self, name: &str) -> Option<&Value> {
-        self.file.value(&self.key(name))
+        if reads(self.family.name, name) { self.file.value(&self.key(name)) } else { None }
     }
 
     pub fn missing(&self, name: &str) -> crate::CompileError {

@@ -25,6 +25,7 @@ mod layer;
 mod layer_inputs;
 mod mixture;
 mod model;
+mod read_by;
 mod recurrent;
 mod relative;
 mod rope;

@@ -50,6 +50,12 @@ fn check_sections(keys: &Keys<'_>) -> Result<()> {
     }
 }
 
+/// The factor of YaRN's logarithm that states are made smaller by again; 0 where there is none.
+pub(super) fn yarn_multiplier(keys: &Keys<'_>) -> Result<f64> {
+    let unit = keys.family.yarn_scale.unwrap_or(1.0);
+    Ok(keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0) / unit)
+}
+
 fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
     if keys.family.turn == Turn::Nothing {
         return Ok(Rope { turned: 0, base: 1.0, scaling: Scaling::None, magnitude: 1.0, trained: None });
@@ -71,15 +77,12 @@ fn rope(keys: &Keys<'_>, key_dim: u64) -> Result<Rope> {
         Some(_) => return Err(invalid(format!("'{}' is no text", keys.key("rope.scaling.type")))),
     };
     let scaling = match (kind, factor) {
-        ("none" | "longrope", _) | ("linear" | "yarn", None) => Scaling::None,
-        ("linear", Some(factor)) => Scaling::Linear(factor),
+        ("none", _) | ("linear" | "longrope" | "yarn", None) => Scaling::None,
+        ("linear" | "longrope", Some(factor)) => Scaling::Linear(factor),
         ("yarn", Some(factor)) => Scaling::Yarn {
-            size: match keys.family.yarn_scale {
-                Some(_) => 1.0,
-                None => {
-                    let multiplier = keys.float("rope.scaling.yarn_log_multiplier")?.unwrap_or(0.0);
-                    yarn_size(factor, 1.0) / yarn_size(factor, multiplier)
-                }
+            size: match yarn_multiplier(keys)? {
+                multiplier if keys.family.bare_yarn && multiplier != 0.0 => 1.0,
+                multiplier => yarn_size(factor, 1.0) / yarn_size(factor, multiplier),
             },
             factor,
             trained: trained.ok_or_else(|| keys.missing("rope.scaling.original_context_length"))?,

@@ -1,0 +1,121 @@
+//! Keys that some architectures read alone. Converters write them for others, too; there llama.cpp leaves them alone, and so do its users'
+//! models.
+
+/// Keys without what they begin with, and the architectures that read them.
+const READ_BY: &[(&str, &[&str])] = &[
+    ("attention.scale", GRANITE),
+    ("residual_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm"]),
+    ("embedding_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "grok"]),
+    (
+        "logit_scale",
+        &[
+            "granite",
+            "granitemoe",
+            "granitehybrid",
+            "granite_swa",
+            "minicpm",
+            "grok",
+            "command-r",
+            "cohere2",
+            "cohere2moe",
+        ],
+    ),
+    ("final_logit_softcapping", &["gemma2", "gemma3", "gemma4", "grok"]),
+    ("attn_logit_softcapping", &["gemma2", "grok"]),
+    ("attention.clamp_kqv", &["dbrx", "mpt", "olmo"]),
+    ("attention.max_alibi_bias", &["mpt", "jais"]),
+    ("attention.value_scale", &["mimo2"]),
+    ("attention.temperature_scale", &["deepseek2", "mistral3", "mistral4"]),
+    ("swiglu_clamp_exp", &["step35"]),
+    ("swiglu_clamp_shexp", &["step35"]),
+    ("rescale_every_n_layers", &["rwkv6", "rwkv6qwen2"]),
+    ("rope.scaling.yarn_log_multiplier", &["deepseek2", "mistral3", "mistral4"]),
+    ("rope.scaling.yarn_beta_fast", &["grok", "laguna", "mistral3"]),
+    ("rope.scaling.yarn_beta_slow", &["grok", "laguna", "mistral3"]),
+    (
+        "expert_weights_scale",
+        &[
+            "afmoe",
+            "bailingmoe",
+            "bailingmoe2",
+            "cohere2moe",
+            "deepseek",
+            "deepseek2",
+            "deepseek2-ocr",
+            "dots1",
+            "exaone-moe",
+            "glm4moe",
+            "hy_v3",
+            "laguna",
+            "mistral4",
+            "nemotron_h_moe",
+            "step35",
+        ],
+    ),
+    (
+        "expert_weights_norm",
+        &[
+            "afmoe",
+            "bailingmoe",
+            "bailingmoe2",
+            "cohere2moe",
+            "deepseek2",
+            "deepseek2-ocr",
+            "dots1",
+            "exaone-moe",
+            "glm4moe",
+            "hy_v3",
+            "laguna",
+            "mellum",
+            "mistral4",
+            "nemotron_h_moe",
+            "step35",
+        ],
+    ),
+    (
+        "expert_gating_func",
+        &[
+            "afmoe",
+            "bailingmoe2",
+            "cohere2moe",
+            "deepseek2",
+            "deepseek2-ocr",
+            "dots1",
+            "exaone-moe",
+            "glm4moe",
+            "hy_v3",
+            "laguna",
+            "lfm2moe",
+            "mellum",
+            "minimax-m2",
+            "mistral4",
+            "smallthinker",
+            "step35",
+        ],
+    ),
+];
+const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa"];
+
+/// Whether an architecture reads a key.
+pub(super) fn reads(family: &str, name: &str) -> bool {
+    // This one's rotary embedding is always the plain one.
+    if family == "cogvlm" && (name == "rope.freq_base" || name.starts_with("rope.scal")) {
+        return false;
+    }
+    READ_BY.iter().find(|(key, _)| *key == name).is_none_or(|(_, families)| families.contains(&family))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READ_BY, reads};
+    use crate::frontends::gguf::families::FAMILIES;
+
+    #[test]
+    fn keys_are_those_of_the_architectures_that_read_them() {
+        assert!(reads("granite", "attention.scale") && !reads("llama", "attention.scale"));
+        assert!(reads("llama", "rope.freq_base") && !reads("cogvlm", "rope.freq_base"));
+        for name in READ_BY.iter().flat_map(|(_, families)| *families) {
+            assert!(FAMILIES.iter().any(|family| family.name == *name), "{name}");
+        }
+    }
+}

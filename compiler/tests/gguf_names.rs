@@ -81,8 +81,17 @@ pub(crate) const RECURRENT: [&str; 8] =
     ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba"];
 
 /// Encoders of `conformance/models/gguf_families.py`.
-pub(crate) const ENCODERS: [&str; 7] =
-    ["t5encoder", "gemma-embedding", "jina-bert-v3", "modern-bert", "eurobert", "llama-embed", "neo-bert"];
+pub(crate) const ENCODERS: [&str; 9] = [
+    "t5encoder",
+    "gemma-embedding",
+    "jina-bert-v3",
+    "modern-bert",
+    "eurobert",
+    "llama-embed",
+    "neo-bert",
+    "llama-vectors",
+    "gemma2-vectors",
+];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
 pub(crate) const STEPPED: [&str; 18] = [

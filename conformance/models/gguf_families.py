@@ -513,6 +513,11 @@ ENCODERS = {
     ),
     "eurobert": ("eurobert", {**VECTORS, **SMALL_KEYS}, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]),
     "llama-embed": ("llama-embed", {**VECTORS, **SMALL_KEYS}, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]),
+    # Decoders whose tokens see those behind them: windows leave out what lies before alone.
+    "llama-vectors": ("llama", {**VECTORS, **SMALL_KEYS}, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]),
+    "gemma2-vectors": (
+        "gemma2", {**VECTORS, **WINDOW, "pooling_type": 3}, [[*PLAIN, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]] * 2, [["output_norm", WIDTH]],
+    ),
     "neo-bert": ("neo-bert", {**VECTORS, **TINY_HEADS}, [[NORM, *FUSED, *FEED_NORM, *GEGLU]] * 2, [["enc.output_norm", WIDTH]]),
     "modern-bert": (
         "modern-bert", {**VECTORS, **WINDOW, **TINY_HEADS, "attention.layer_norm_epsilon": 1e-5, "rope.freq_base": 160000.0, "rope.freq_base_swa": 10000.0},

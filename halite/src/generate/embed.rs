@@ -50,7 +50,7 @@ impl SessionBuilder {
         let Opened { builder, tokenizer, again, .. } = opened;
         let session = builder.model(again).build()?;
         if !session.functions().iter().any(|function| function.name == EMBED) {
-            let text = "the model makes no vectors of texts: it is no encoder, and its metadata have no 'pooling_type'";
+            let text = "the model makes no vectors of texts: it is no encoder, and its metadata have neither 'pooling_type' nor 'attention.causal' = false";
             return Err(Error::new(ErrorKind::Unsupported, text));
         }
         Ok(Embedder { inner: Arc::new(Inner { session, tokenizer, longest }) })

@@ -325,7 +325,7 @@ impl Call<'_> {
             }
             None => None,
         };
-        let causal = mask.is_none() && !h.family.encoder;
+        let causal = mask.is_none() && !h.sees_ahead;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
         let (softcap, scale) = (h.score_cap, Some(h.scale));
@@ -361,8 +361,12 @@ impl Call<'_> {
         let h = self.hyper;
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let left = window.map(|window| h.keys_before(window) as i64);
-        // Windows of encoders reach as far ahead.
-        let right = if h.family.encoder { left } else { Some(0) };
+        // Windows of encoders reach as far ahead, those of decoders leave out what lies before alone.
+        let right = match (h.family.encoder, h.sees_ahead) {
+            (true, _) => left,
+            (false, true) => None,
+            (false, false) => Some(0),
+        };
         let keys = match self.place {
             Some(_) => b.count_from(0, self.keys.exact())?,
             None => b.reshape_to(self.positions, &[self.len])?,

@@ -92,6 +92,8 @@ pub(super) struct Hyper {
     pub pooling: Pooling,
     /// Whether the metadata say what becomes of the states of a text: the model is for vectors of texts.
     pub makes_vectors: bool,
+    /// Whether tokens attend to those behind them.
+    pub sees_ahead: bool,
 }
 
 /// How queries grow with their places: by a multiple of the logarithm of how often a length is before them.
@@ -197,6 +199,7 @@ impl Hyper {
             suppressed: suppressed(file)?,
             pooling: pooling(&keys)?,
             makes_vectors: keys.value("pooling_type").is_some(),
+            sees_ahead: sees_ahead(&keys)?,
         })
     }
 
@@ -438,13 +441,13 @@ fn suppressed(file: &File) -> Result<BTreeSet<u64>> {
     }
 }
 
-/// What becomes of states: what the metadata say, else the mean for encoders and the last token for decoders.
+/// What becomes of states: what the metadata say, else the mean where tokens see those behind them, and else the last token.
 fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
     match keys.optional("pooling_type")? {
         Some(1) => Ok(Pooling::Mean),
         Some(2) => Ok(Pooling::First),
         Some(3) => Ok(Pooling::Last),
-        None | Some(0) if keys.family.encoder => Ok(Pooling::Mean),
+        None | Some(0) if sees_ahead(keys)? => Ok(Pooling::Mean),
         None | Some(0) => Ok(Pooling::Last),
         Some(4) => Err(unsupported(format!(
             "a model that ranks texts ('{}' is 4); there are 0 (none), 1 (mean), 2 (first) and 3 (last)",
@@ -452,6 +455,11 @@ fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
         ))),
         Some(other) => Err(invalid(format!("'{}' is {other}", keys.key("pooling_type")))),
     }
+}
+
+/// Whether tokens attend to those behind them: in encoders, and in decoders whose metadata say so.
+fn sees_ahead(keys: &Keys<'_>) -> Result<bool> {
+    Ok(keys.family.encoder || keys.flag("attention.causal")? == Some(false))
 }
 
 /// Tokens that there are.

@@ -325,7 +325,7 @@ impl Call<'_> {
             }
             None => None,
         };
-        let causal = mask.is_none() && !h.sees_ahead;
+        let causal = mask.is_none() && !h.vectors.sees_ahead;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
         let (softcap, scale) = (h.score_cap, Some(h.scale));
@@ -362,7 +362,7 @@ impl Call<'_> {
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let left = window.map(|window| h.keys_before(window) as i64);
         // Windows of encoders reach as far ahead, those of decoders leave out what lies before alone.
-        let right = match (h.family.encoder, h.sees_ahead) {
+        let right = match (h.family.encoder, h.vectors.sees_ahead) {
             (true, _) => left,
             (false, true) => None,
             (false, false) => Some(0),

@@ -124,7 +124,7 @@ fn pooled(b: &mut Builder, hyper: &Hyper, x: TensorId, len: Size) -> Result<Tens
         let row = b.slice(x, &[row, Range::all(hyper.width.into())])?;
         b.reshape(row, &[hyper.width])
     };
-    match hyper.pooling {
+    match hyper.vectors.pooling {
         Pooling::Mean => b.reduce(ReduceKind::Mean, x, &[0], false),
         Pooling::First => row(b, Size::constant(0)),
         Pooling::Last => row(b, len - 1),

@@ -89,11 +89,28 @@ pub(super) struct Hyper {
     pub logit_scale: Option<f64>,
     /// Tokens that are never written.
     pub suppressed: BTreeSet<u64>,
+    pub vectors: Vectors,
+}
+
+/// Whether a model makes vectors of texts, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vectors {
+    /// What becomes of the states of a text.
     pub pooling: Pooling,
-    /// Whether the metadata say what becomes of the states of a text: the model is for vectors of texts.
-    pub makes_vectors: bool,
+    /// Whether the metadata say that: the model is for vectors of texts.
+    pub is_named: bool,
     /// Whether tokens attend to those behind them.
     pub sees_ahead: bool,
+}
+
+impl Vectors {
+    fn read(keys: &Keys<'_>) -> Result<Vectors> {
+        Ok(Vectors {
+            pooling: pooling(keys)?,
+            is_named: keys.value("pooling_type").is_some(),
+            sees_ahead: sees_ahead(keys)?,
+        })
+    }
 }
 
 /// How queries grow with their places: by a multiple of the logarithm of how often a length is before them.
@@ -197,9 +214,7 @@ impl Hyper {
             residual_scale,
             logit_scale,
             suppressed: suppressed(file)?,
-            pooling: pooling(&keys)?,
-            makes_vectors: keys.value("pooling_type").is_some(),
-            sees_ahead: sees_ahead(&keys)?,
+            vectors: Vectors::read(&keys)?,
         })
     }
 

@@ -295,9 +295,9 @@ impl SourceModel for Model {
     }
 
     fn functions(&self) -> Vec<String> {
-        let main = (!self.hyper.sees_ahead).then_some(MAIN);
+        let main = (!self.hyper.vectors.sees_ahead).then_some(MAIN);
         let further = main.into_iter().flat_map(|_| self.further.iter().copied());
-        let embed = (self.hyper.sees_ahead || self.hyper.makes_vectors).then_some(EMBED);
+        let embed = (self.hyper.vectors.sees_ahead || self.hyper.vectors.is_named).then_some(EMBED);
         main.into_iter().chain(embed).chain(further).map(str::to_owned).collect()
     }
 

@@ -1,5 +1,7 @@
 """The networks of compare_networks.py: modules of torchvision and transformers with random weights, and their inputs."""
 
+import importlib
+
 import torch
 import torchvision.models as tv
 import transformers as tr
@@ -218,23 +220,17 @@ def made(batch):
     }
 
 
+SETS = ("others", "late", "drawn", "lot", "after", "seventh")
+
+
 def networks(only=None, batch=1, chosen_set=None):
-    """Names, modules and inputs, of this file or of a set: torch_others.py, torch_late.py, torch_drawn.py, torch_lot.py,
-    torch_after.py. Batch normalizations get statistics,
+    """Names, modules and inputs, of this file or of one of SETS, which torch_NAME.py has. Batch normalizations get statistics,
     so that results are not all alike; so do the last linear layers that torchvision fills with zeros."""
     torch.backends.mha.set_fastpath_enabled(False)
-    if chosen_set == "others":
-        from torch_others import made as chosen
-    elif chosen_set == "late":
-        from torch_late import made as chosen
-    elif chosen_set == "drawn":
-        from torch_drawn import made as chosen
-    elif chosen_set == "lot":
-        from torch_lot import made as chosen
-    elif chosen_set == "after":
-        from torch_after import made as chosen
+    if chosen_set in SETS:
+        chosen = importlib.import_module(f"torch_{chosen_set}").made
     elif chosen_set:
-        raise SystemExit(f"SET={chosen_set} is unknown; there are others, late, drawn, lot and after, and none for the first networks")
+        raise SystemExit(f"SET={chosen_set} is unknown; there are {', '.join(SETS)}, and none for the first networks")
     else:
         chosen = made
     for name, make in chosen(batch).items():

@@ -137,6 +137,47 @@ fn channels_last_samples(dtype: DType) -> Vec<Conv2d> {
     ]
 }
 
+/// Channels last, in eights: runs of whole words of 16 bytes.
+#[cfg(any(test, feature = "testing"))]
+fn eights_last_samples(dtype: DType) -> Vec<Conv2d> {
+    let last = |input: [u64; 4], filter: [u64; 4]| Conv2d {
+        layout: Layout::Nhwc,
+        ..Conv2d::new(input, filter, dtype)
+    };
+    let same = |op: Conv2d| Conv2d { pads: [1, 1, 1, 1], bias: true, ..op };
+    vec![
+        same(Conv2d {
+            activation: Activation::Relu,
+            residual: true,
+            ..last([2, 14, 14, 32], [3, 3, 32, 48])
+        }),
+        same(Conv2d { activation: Activation::Gelu, ..last([1, 7, 7, 264], [3, 3, 264, 136]) }),
+        same(Conv2d { strides: [2, 2], ..last([3, 15, 13, 24], [3, 3, 24, 72]) }),
+        // More of the border than a tap reaches, on each side another.
+        Conv2d {
+            strides: [1, 2],
+            dilations: [2, 3],
+            pads: [3, 0, 1, 7],
+            ..last([1, 11, 12, 8], [3, 3, 8, 40])
+        },
+        Conv2d { strides: [2, 2], ..last([2, 9, 8, 64], [1, 1, 64, 8]) },
+        Conv2d { pads: [0, 2, 1, 2], residual: true, ..last([1, 11, 10, 16], [2, 5, 16, 64]) },
+        Conv2d { pads: [2, 2, 2, 2], bias: true, ..last([1, 20, 20, 40], [5, 5, 40, 24]) },
+        // Groups, whose bias and residual are their own.
+        same(Conv2d {
+            groups: 3,
+            residual: true,
+            activation: Activation::Silu,
+            ..last([2, 10, 9, 96], [3, 3, 32, 96])
+        }),
+        same(Conv2d { groups: 4, strides: [2, 2], ..last([1, 12, 12, 32], [3, 3, 8, 64]) }),
+        // Sums that are cut, and no bias.
+        Conv2d { pads: [1, 1, 1, 1], activation: Activation::Relu, ..last([1, 6, 6, 512], [3, 3, 512, 64]) },
+        last([1, 5, 4, 8], [7, 7, 8, 8]),
+        Conv2d { pads: [3, 3, 3, 3], ..last([1, 5, 4, 8], [7, 7, 8, 8]) },
+    ]
+}
+
 #[cfg(any(test, feature = "testing"))]
 fn samples_of(dtype: DType) -> Vec<Conv2d> {
     let conv = |input: [u64; 4], filter| Conv2d::new(input, filter, dtype);
@@ -304,6 +345,7 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { filter: [1, 1, 5, 11], residual: true, ..last.clone() });
     samples.push(Conv2d { filter: [3, 2, 5, 33], dilations: [1, 2], ..last });
     samples.extend(channels_last_samples(dtype));
+    samples.extend(eights_last_samples(dtype));
     samples
 }
 

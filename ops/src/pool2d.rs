@@ -200,6 +200,16 @@ impl Samples for Pool2d {
                 Pool2d { strides: [1, 1], ..pool([1, 1, 40, 40], [37, 39]) },
                 Pool2d { strides: [3, 2], pads: [2, 5, 0, 3], ceil: true, ..pool([2, 3, 9, 70], [3, 67]) },
                 Pool2d { layout: Layout::Nhwc, ..pool([2, 4, 18, 5], [4, 17]) },
+                // Channels last, in fours.
+                Pool2d {
+                    layout: Layout::Nhwc,
+                    strides: [2, 1],
+                    pads: [1, 0, 2, 1],
+                    dilations: [1, 2],
+                    ceil: true,
+                    ..pool([2, 11, 9, 12], [3, 3])
+                },
+                Pool2d { layout: Layout::Nhwc, ..pool([1, 9, 14, 8], [5, 7]) },
                 pool([0, 2, 3, 3], [2, 2]),
                 pool([1, 2, 3, 3], [4, 2]),
             ]);

@@ -164,6 +164,7 @@ pub(crate) fn estimate(
     match variant.template.as_str() {
         "coop" => matrices(&variant.params, plan, &target.hints, &PRODUCTS),
         "points" => matrices(&variant.params, plan, &target.hints, &UNFOLDED),
+        "image" => image(operation, variant, plan, target),
         "taps" => matrices(&variant.params, plan, &target.hints, &TAPS),
         "padded" => padded(variant, plan, target),
         "unfolded" => unfolded(variant, plan, target),
@@ -190,6 +191,13 @@ fn one_place(operation: &Operation) -> Option<f64> {
     let images = if op.input[0].is_constant() { op.input[0].as_f64() } else { return None };
     let bytes = op.filter.iter().map(|size| *size as f64).product::<f64>() * op.dtype.size() as f64;
     Some(PLACE.0 + images * (PLACE.1 + bytes / PLACE.2))
+}
+
+/// A product over an image whose channels lie last, which memory holds once. Of 12 shapes on an H200 (eight images but for two) this choice
+/// took 1.05 times the best tiling, in the geometric mean, and 1.18 at most.
+fn image(operation: &Operation, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+    let bytes = operation.inputs().iter().chain(&operation.outputs()).map(|t| t.bytes().value() as f64).sum();
+    matrices_over(&variant.params, plan, &target.hints, &UNFOLDED, bytes)
 }
 
 /// A product of what a dispatch before it writes.
@@ -310,12 +318,25 @@ impl Tiles {
 }
 
 fn matrices(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
-    let tiles = Tiles::of(params)?;
     let first = plan.steps.first()?;
-    let turns = (first.push.get(4)?.value() as f64 / (tiles.inner * tiles.slices)).ceil();
     let pushed = |i: usize| first.push.get(i).map(|size| size.value() as f64);
     let [rows, columns, inner, batch] = [pushed(0)?, pushed(1)?, pushed(2)?, pushed(5)?];
     let bytes = (rows * inner + inner * columns + rows * columns) * batch * 2.0;
+    matrices_over(params, plan, hints, m, bytes)
+}
+
+/// The same with operands and results of so many bytes.
+fn matrices_over(
+    params: &Params,
+    plan: &Plan,
+    hints: &HardwareHints,
+    m: &Matrices,
+    bytes: f64,
+) -> Option<f64> {
+    let tiles = Tiles::of(params)?;
+    let first = plan.steps.first()?;
+    let turns = (first.push.get(4)?.value() as f64 / (tiles.inner * tiles.slices)).ceil();
+    let rows = first.push.first()?.value() as f64;
     let time = m.launch + waves(&tiles, first, turns, hints, m).max(from_memory(bytes, hints));
     let parts = plan.scratch.first().map_or(0.0, |bytes| bytes.value() as f64);
     let second = if rows <= few_rows::SECOND_DISPATCH.0 { few_rows::SECOND_DISPATCH.1 } else { 0.0 };
@@ -390,6 +411,21 @@ mod tests {
         assert_eq!(first(8, 320, 320, 64), "conv2d.f16.padded64x128w64x32");
         assert_eq!(first(1, 2048, 512, 28), "conv2d.f16.padded128x128w64x64cut");
         assert_eq!(first(8, 32, 32, 256), "conv2d.f16.padded32x128");
+    }
+
+    #[test]
+    fn images_whose_channels_lie_last_go_to_matrix_units() {
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").unwrap());
+        let first = |shape: &str| {
+            let text = format!("conv2d:{shape},pads=1x1x1x1,layout=nhwc,dtype=f16");
+            rank(&crate::parse(&text).unwrap(), &target, Tuning::shipped())[0].variant.name.clone()
+        };
+        assert_eq!(first("input=8x56x56x64,filter=3x3x64x64"), "conv2d.f16.image64x64x64");
+        assert_eq!(first("input=8x56x56x128,filter=3x3x128x128"), "conv2d.f16.image192x128x64");
+        assert_eq!(first("input=8x14x14x256,filter=3x3x256x256"), "conv2d.f16.image64x64x64s2");
+        assert_eq!(first("input=8x7x7x512,filter=3x3x512x512"), "conv2d.f16.image128x128x64cut8");
+        assert!(first("input=8x28x28x192,filter=3x3x32x192,groups=6").contains(".image"));
+        assert!(!first("input=8x28x28x12,filter=3x3x12x12").contains(".image"));
     }
 
     #[test]

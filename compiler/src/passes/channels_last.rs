@@ -1,9 +1,9 @@
-//! Images whose places are no multiple of four get their channels last, for devices with matrix units: there a convolution of one tap is
-//! a product whose rows begin at whole words, and one of single channels reads neighbouring channels at once. With the channels first
-//! a plane of 19 x 19 or 7 x 7 begins anywhere, and is read element by element.
+//! Images of 16-bit floats get their channels last where that saves time on devices with matrix units: a convolution is a product of
+//! places by filters there, whose rows are runs of whole words, and one of single channels reads neighbouring channels at once. With the
+//! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
 use halite_ops::{
-    DType, Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout,
+    DType, Op, Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout,
 };
 use halite_sizes::Size;
 
@@ -22,10 +22,23 @@ const FILTERS: [usize; 4] = [2, 3, 1, 0];
 const WORD: u64 = 4;
 /// Channels that products read at once.
 const CHANNELS: u64 = 8;
-/// What a copy costs beside what its bytes do, in bytes of products.
-const COPY: u64 = 900_000;
-/// Most taps of kernels for 16-bit floats that read channels.
+/// Most taps, each way, of kernels for 16-bit floats that read single channels.
 const MOST_TAPS: u64 = 7;
+/// Most taps of products over images.
+const MOST_WINDOW: u64 = 32;
+
+// What gains and costs are, in picoseconds on an H200 with eight images: `docs/results/kernels.md` has the times.
+/// A copy, and each byte that it reads and writes.
+const COPY: u64 = 2_600_000;
+const COPIED: u64 = 2;
+/// Of each byte that a product of one tap reads and writes, where planes begin anywhere, and where they begin at whole words.
+const ANYWHERE: u64 = 3;
+const AT_WORDS_TENTHS: u64 = 3;
+/// Of a million arithmetic operations of larger windows, and of those in groups.
+const WINDOW: u64 = 1_800;
+const GROUPED: u64 = 16_000;
+/// Channels and filters of a group for which tiles have room; fewer leave most of a tile empty.
+const OF_GROUP: u64 = 24;
 
 /// Gives such images their channels last where that saves more than it costs.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
@@ -60,12 +73,10 @@ impl Change for ChannelsLast {
         }
     }
 
-    /// In bytes that a product reads and writes: on an H200 each million of these takes 2.9 microseconds less, at 19 x 19 and at 7 x 7
-    /// places alike, and a copy takes 2.5 and 2 for each million that it reads and writes.
     fn cost(graph: &Graph, id: TensorId) -> u64 {
         let tensor = graph.tensor(id);
         let bytes = tensor.count().value().saturating_mul(tensor.element.storage().size());
-        COPY.saturating_add(bytes / 8 * 11)
+        COPY.saturating_add(bytes.saturating_mul(2 * COPIED))
     }
 
     fn is_worth(gains: u64, costs: u64) -> bool {
@@ -77,7 +88,7 @@ impl Change for ChannelsLast {
         match operation {
             Operation::Conv2d(op) => match Kind::of(op)? {
                 Kind::Product => product(images, op, node),
-                Kind::SingleChannels => single_channels(images, op, node),
+                Kind::SingleChannels | Kind::Window => channels_last(images, op, node),
             },
             Operation::Pool2d(op) => {
                 let image = image_of(images.graph, op, node)?;
@@ -100,21 +111,31 @@ enum Kind {
     Product,
     /// A filter for each channel.
     SingleChannels,
+    /// Several taps, or strides, of all channels: a product over the image.
+    Window,
 }
 
 impl Kind {
     fn of(op: &Conv2d) -> Option<Kind> {
         let [_, channels, rows, columns] = op.input;
-        let [channels, rows, columns] = [known(channels)?, known(rows)?, known(columns)?];
-        let places = rows.checked_mul(columns)?;
-        if op.layout != Layout::Nchw || op.dtype != DType::F16 || places.is_multiple_of(WORD) || places == 1 {
+        let channels = known(channels)?;
+        let places = known(rows)?.checked_mul(known(columns)?)?;
+        // Filters that cover their images become products by themselves.
+        let is_covered = op.shape().is_ok_and(|shape| shape.is_product());
+        if op.layout != Layout::Nchw || op.dtype != DType::F16 || places == 1 || is_covered {
             return None;
         }
         let [filters, of_group, ..] = op.filter;
         let kernel = [op.filter[2], op.filter[3]];
-        let is_product = kernel == [1, 1] && op.groups == 1 && op.strides == [1, 1] && op.pads == [0; 4];
-        if is_product && channels.is_multiple_of(CHANNELS) && filters.is_multiple_of(CHANNELS) {
-            return Some(Kind::Product);
+        let filters_of_group = filters.checked_div(op.groups)?;
+        let in_words = of_group.is_multiple_of(CHANNELS) && filters_of_group.is_multiple_of(CHANNELS);
+        if in_words && (op.groups == 1 || of_group.min(filters_of_group) >= OF_GROUP) {
+            let is_product = kernel == [1, 1] && op.strides == [1, 1] && op.pads == [0; 4];
+            let fits = kernel[0].saturating_mul(kernel[1]) <= MOST_WINDOW;
+            return match is_product && op.groups == 1 {
+                true => Some(Kind::Product),
+                false => fits.then_some(Kind::Window),
+            };
         }
         let is_single = of_group == 1 && filters == channels && op.groups == channels;
         let is_known =
@@ -122,15 +143,20 @@ impl Kind {
         (is_single && is_known && channels.is_multiple_of(4)).then_some(Kind::SingleChannels)
     }
 
-    /// In bytes that products read and write. One of single channels gains a fifth of what a product of so many bytes does.
+    /// One of single channels gains a fifth of what a product of so many bytes does.
     fn gains(self, op: &Conv2d) -> u64 {
         let [images, channels, rows, columns] = op.input.map(Size::value);
-        let places = images.saturating_mul(rows).saturating_mul(columns);
-        let bytes =
-            channels.saturating_add(op.filter[0]).saturating_mul(places).saturating_mul(op.dtype.size());
+        let places = rows.saturating_mul(columns);
+        let all = channels.saturating_add(op.filter[0]).saturating_mul(images).saturating_mul(places);
+        let bytes = all.saturating_mul(op.dtype.size());
+        let begins_anywhere = !places.is_multiple_of(WORD);
         match self {
-            Kind::Product => bytes,
-            Kind::SingleChannels => bytes / 5,
+            Kind::Product if begins_anywhere => bytes.saturating_mul(ANYWHERE),
+            Kind::Product => bytes.saturating_mul(AT_WORDS_TENTHS) / 10,
+            Kind::SingleChannels if begins_anywhere => bytes.saturating_mul(ANYWHERE) / 5,
+            Kind::SingleChannels => 0,
+            // A number as large as that is no less than any cost.
+            Kind::Window => (op.flops() / 1e6) as u64 * if op.groups == 1 { WINDOW } else { GROUPED },
         }
     }
 }
@@ -178,8 +204,8 @@ fn product(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
     Some(())
 }
 
-/// A convolution with a filter for each channel.
-fn single_channels(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
+/// A convolution that reads the image as it lies then.
+fn channels_last(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
     let (input, filter, here) = (op.input, op.filter, &node.location);
     let changed = Conv2d {
         input: LAST.there.map(|d| input[d]),
@@ -336,6 +362,49 @@ mod tests {
             !all.iter().any(|op| matches!(op, Operation::Pool2d(op) if op.layout == Layout::Nchw)),
             "{all:?}"
         );
+    }
+
+    #[test]
+    fn windows_join_them_over_any_planes() {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F16.into(), &[IMAGES, 8, 5, 5]).unwrap();
+        let first = (0..4).fold(x, |x, _| conv(&mut b, x, [8, 8, 1, 1], 1, 1));
+        let plain = |b: &mut Builder, x, filter: [u64; 4]| {
+            let taps = constant(b, &filter, 5);
+            let taps = b.cast(taps, DType::F16).unwrap();
+            b.conv(x, taps, None, &Sliding::plain(2), 1).unwrap()
+        };
+        let window = plain(&mut b, first, [8, 8, 2, 2]);
+        let whole_words = conv(&mut b, window, [8, 8, 1, 1], 1, 1);
+        let strided = conv(&mut b, whole_words, [16, 8, 3, 3], 1, 2);
+        // What covers the image is a product anyway, and this one has filters that are no whole words.
+        let covered = plain(&mut b, strided, [8, 16, 2, 2]);
+        let odd = conv(&mut b, first, [12, 8, 3, 3], 1, 1);
+        for (name, id) in [("covered", covered), ("odd", odd)] {
+            b.output(name, id);
+        }
+        let mut graph = b.finish().unwrap();
+        graph.matrix_units = true;
+        let all: Vec<Operation> = kernels(&optimized(graph)).into_iter().cloned().collect();
+        let of = |layout| {
+            let has = |op: &&Operation| matches!(op, Operation::Conv2d(op) if op.layout == layout);
+            all.iter().filter(has).count()
+        };
+        assert_eq!([of(Layout::Nhwc), of(Layout::Nchw), count(&all, "matmul")], [2, 1, 6], "{all:?}");
+    }
+
+    #[test]
+    fn groups_of_enough_channels_are_windows() {
+        let kind = |groups, of_group| {
+            let channels = groups * of_group;
+            let op = Conv2d::new([8, channels, 14, 14], [channels, of_group, 3, 3], DType::F16);
+            Kind::of(&Conv2d { groups, ..op })
+        };
+        assert_eq!(kind(12, 32), Some(Kind::Window));
+        assert_eq!(kind(12, 16), None);
+        assert_eq!(kind(12, 28), None);
+        assert_eq!(kind(12, 1), Some(Kind::SingleChannels));
+        assert_eq!(kind(1, 8), Some(Kind::Window));
     }
 
     #[test]

@@ -195,7 +195,7 @@ pub static PASSES: &[Pass] = &[
     },
     Pass {
         name: "channels-last",
-        summary: "gives images of odd sizes their channels last where all devices have matrix units",
+        summary: "gives images of 16-bit floats their channels last where that pays and all devices have matrix units",
         needs: &["epilogues", "clean-again"],
         run: Run::Regions(channels_last::run),
     },

@@ -51,6 +51,12 @@ layout(constant_id = 22) const uint LHS_BYTES = 16;
 layout(constant_id = 23) const uint KERNEL_WIDTH = 3;
 layout(constant_id = 24) const uint TAPS = 9;
 #endif
+#ifdef IMAGE
+layout(constant_id = 23) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 24) const uint TAPS = 9;
+layout(constant_id = 25) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
+layout(constant_id = 26) const bool INSIDE = false;   // No tap lies outside of the image.
+#endif
 
 #include "activation.glsl"
 #include "added.glsl"
@@ -107,9 +113,21 @@ layout(push_constant) uniform Shape {
 #ifdef WINDOW
     uint width, height, dilation_y, dilation_x, pad_top, pad_left;
 #endif
+#ifdef IMAGE
+    uint width, height, dilation_y, dilation_x, pad_top, pad_left, stride_y, stride_x;
+    uint rows, columns;  // Of results.
+    uint pixel_words;    // Of the channels of all groups.
+    uint filters;        // Of all groups: each product of the batch has N of them.
+#endif
 };
 #ifdef WINDOW
 #include "window_operand.glsl"
+#endif
+// Elements from one row of the right operand, and of results, to the next.
+#ifdef IMAGE
+#define PITCH filters
+#else
+#define PITCH N
 #endif
 
 // A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
@@ -145,7 +163,7 @@ uint next_more_lhs[AHEAD * LHS_EACH];
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
 ACC next_row_bias[CHUNK];
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
-uint row0, column0, out_base, lhs_base, rhs_base, tiles, lane;
+uint row0, column0, out_base, lhs_base, rhs_base, bias_base, tiles, lane;
 SUM sums[DOWN * ACROSS];
 
 // Of the `at`-th block of four rows of k and 16 columns in a right tile that is turned: its place along k and along the
@@ -171,6 +189,10 @@ uint left_row(uint i) {
     return WHOLE ? r : min(r, M - 1);
 }
 
+#ifdef IMAGE
+#include "image_operand.glsl"
+#endif
+
 // The element that a row of the right operand begins with.
 uint right_row(uint r) {
     return rhs_base + (RHS_TRANSPOSED ? min(r, N - 1) * K : min(r, K - 1) * N);
@@ -190,10 +212,10 @@ void fetch_right(uint k0, uint i, uint to) {
     next_rhs[to] = rhs[rhs_base + clamp(word, 0, end)];
     next_more[to] = rhs[rhs_base + clamp(word + 1, 0, end)];
 #else
-    const uint rows = RHS_TRANSPOSED ? N : K, words = (RHS_TRANSPOSED ? K : N) / PACK;
+    const uvec2 most = uvec2(RHS_TRANSPOSED ? N : K, (RHS_TRANSPOSED ? K : N) / PACK);
     if (RHS_BYTES == 16) {
-        if (!WHOLE || !EVEN_K) place = min(place, uvec2(rows, words) - 1);
-        next_rhs[to] = rhs[rhs_base + place.x * words + place.y];
+        if (!WHOLE || !EVEN_K) place = min(place, most - 1);
+        next_rhs[to] = rhs[rhs_base + place.x * ((RHS_TRANSPOSED ? K : PITCH) / PACK) + place.y];
         return;
     }
     const uint element = right_row(place.x) + place.y * PACK, last = rhs_base + K * N - 1;
@@ -209,6 +231,10 @@ void fetch_right(uint k0, uint i, uint to) {
 // Reads the i-th word of the left tile into a register.
 void fetch_left(uint k0, uint i, uint to) {
     uint word = k0 / PACK + (lane + i * LANES) % LHS_WORDS;
+#ifdef IMAGE
+    next_lhs[to] = lhs[image_word(i, word)];
+    return;
+#endif
     if (LHS_BYTES == 16) {
         if (!EVEN_K) word = min(word, K / PACK - 1);
         next_lhs[to] = lhs[lhs_base + left_row(i) * (K / PACK) + word];
@@ -293,6 +319,12 @@ void keep(uint k0, uint slot, uint stage) {
     if (RHS_BYTES == 4) shift_right(k0, slot);
 #endif
     if (LHS_BYTES == 4) shift_left(slot);
+#ifdef IMAGE
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
+        const uint at = slot * LHS_EACH + i;
+        next_lhs[at] = inside_of(next_lhs[at], i, k0 / PACK + (lane + i * LANES) % LHS_WORDS);
+    }
+#endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
     const uint right = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
@@ -414,9 +446,9 @@ void fetch_added(uint piece, uint first) {
         uvec2 place = uvec2(row0, column0) + quad_place(piece, first + i * gl_WorkGroupSize.x);
         // A read behind a branch waits for the one before.
         if (!WHOLE) place = min(place, uvec2(M - 1, N - 4));
-        if (HAS_BIAS) next_bias[i] = bias[place.y / 4];
+        if (HAS_BIAS) next_bias[i] = bias[(bias_base + place.y) / 4];
         if (HAS_ROW_BIAS) next_row_bias[i] = ACC(bias_elements[place.x]);
-        if (HAS_RESIDUAL) next_residual[i] = residual[(out_base + place.x * N + place.y) / 4];
+        if (HAS_RESIDUAL) next_residual[i] = residual[(out_base + place.x * PITCH + place.y) / 4];
     }
 }
 
@@ -455,7 +487,7 @@ void store(uint piece, uint first, uint i) {
         store_elements(sum, place);
         return;
     }
-    const uint at = (out_base + place.x * N + place.y) / 4;
+    const uint at = (out_base + place.x * PITCH + place.y) / 4;
     if (PARTS > 1) {
         part_sums[at] = bits(sum);
         return;
@@ -493,6 +525,12 @@ void main() {
     row0 = tile.y * BM;
     column0 = tile.x * BN;
     out_base = (slice * batches + batch) * M * N;
+    bias_base = 0;
+#ifdef IMAGE
+    // Products of the batch have their results side by side.
+    bias_base = batch * N;
+    out_base = slice * M * PITCH + bias_base;
+#endif
     lhs_base = batch * lhs_stride;
     rhs_base = batch * rhs_stride;
     const uint team = gl_SubgroupID / MEMBERS, member = gl_SubgroupID % MEMBERS;
@@ -501,6 +539,9 @@ void main() {
 #ifdef WINDOW
     // All words of an invocation lie in the same columns.
     find_inside(column0 + lane % RHS_WORDS * PACK);
+#endif
+#ifdef IMAGE
+    find_places();
 #endif
     const uint my_row = member / (BN / WN) * WM, my_column = member % (BN / WN) * WN;
 

@@ -9,7 +9,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{self, KernelInputs, exchange, grouped, matrix, padded, window, windows},
+        convolution::{self, KernelInputs, exchange, grouped, image, matrix, padded, window, windows},
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
@@ -197,6 +197,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
+        "image" => image::image(op, &shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),
         "padded" => padded::padded(&shape, kernel),

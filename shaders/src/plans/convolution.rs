@@ -14,6 +14,7 @@ use crate::{
 pub(super) mod bytes;
 pub(super) mod exchange;
 pub(super) mod grouped;
+pub(super) mod image;
 pub(super) mod matrix;
 pub(super) mod padded;
 pub(super) mod spans;

@@ -451,7 +451,9 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     let count = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
     let parts = if most > 1 { cut(op, count, bk / 4, most, MATRIX_WORKGROUPS)? } else { 1 };
     let part = narrow("k", op.k.div_ceil(parts).next_multiple_of(bk))?;
-    let [m, n, k, _] = shape(op)?;
+    // Operands may have other elements than the product: those of windows lie in images, several times.
+    let [m, n, k] = [narrow("m", op.m)?, narrow("n", op.n)?, narrow("k", op.k)?];
+    narrow("a number of results", op.batch * op.m * op.n)?;
     let divides = |length: Size, tile: u32| is_worth(|| length.is_multiple_of(tile));
     let whole = divides(m, bm) && divides(n, bn) && divides(k, bk);
     let mut constants = vec![lanes, bm, bn, bk, wm, wn, op.rhs_transposed.into(), whole.into()];

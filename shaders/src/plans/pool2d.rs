@@ -2,7 +2,7 @@
 
 use halite_ops::{Op, pool2d::Pool2d, window::Layout};
 
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -14,6 +14,7 @@ impl Lower for Pool2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "direct" => direct(self, build, params),
+            "last" => last(self, build, params),
             "wide" => wide(self, build, params),
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
@@ -41,6 +42,16 @@ fn direct(op: &Pool2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let items = items_for(images * channels * rows * columns, lanes, 1);
     let [height, width] = taps(op);
     dispatch(op, build, params, lanes * items, &[height, width, items])
+}
+
+/// Four channels at one place for each invocation.
+fn last(op: &Pool2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    let (_, channels, _) = op.shape();
+    if op.layout != Layout::Nhwc || !is_worth(|| channels.is_multiple_of(4)) {
+        return Err(Unfit("wants channels last, in fours".into()));
+    }
+    let [height, width] = taps(op);
+    dispatch(op, build, params, params.get("lanes")? * 4, &[height, width])
 }
 
 /// A workgroup for each result.

@@ -1,0 +1,88 @@
+//! Convolutions of images whose channels lie last, as products of places by filters on matrix units: what a tap reads of a place is a
+//! run of whole words. Groups are products of their own, over runs of the same places.
+
+use halite_ops::{conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
+use halite_sizes::Size;
+
+use crate::{
+    Plan, Unfit,
+    plan::{fixed, narrow},
+    plans::{
+        convolution::{self, KernelInputs},
+        matmul,
+    },
+};
+
+/// Channels and filters of a word of 16 bytes.
+const WORD: u64 = 8;
+/// Bits that each invocation keeps for each of its places.
+const MOST_TAPS: u64 = 32;
+
+/// The plan of `coop.comp` over an image, with bindings as other convolutions have them.
+pub(in crate::plans) fn image(
+    op: &Conv2d,
+    shape: &Convolution,
+    kernel: KernelInputs<'_>,
+) -> Result<Plan, Unfit> {
+    let KernelInputs { build, params, added, bindings, .. } = kernel;
+    fits(shape)?;
+    if shape.groups > 1 && params.get("parts")? > 1 {
+        return Err(Unfit("cuts the sums of one group".into()));
+    }
+    // Tells of sizes that kernels cannot count.
+    convolution::push(shape)?;
+    let w = &shape.window;
+    let [rows, columns] = w.output();
+    let [places, filters, depth] =
+        [shape.images * rows * columns, Size::from(shape.filters), Size::from(shape.depth())];
+    let product = MatMul {
+        batch: shape.groups.into(),
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        ..MatMul::new(places, filters, depth, op.dtype, op.dtype)
+    };
+    let [data, weights, bias, result, residual] = bindings[..] else {
+        return Err(Unfit("has other bindings than convolutions have".into()));
+    };
+    let constant = |value| fixed("the kernel", value);
+    let taps = w.kernel[0] * w.kernel[1];
+    let constants = vec![
+        constant(w.kernel[1])?,
+        constant(taps)?,
+        constant(shape.channels / WORD)?,
+        (w.pads == [0; 4]).into(),
+    ];
+    let number = |value: u64| Size::from(value);
+    let window =
+        [w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], w.strides[0], w.strides[1]].map(number);
+    let all = shape.groups * shape.filters;
+    let push = [w.input[1], w.input[0]].into_iter().chain(window).chain([rows, columns]);
+    let push = push.chain([number(shape.groups * shape.channels / WORD), number(all)]);
+    let sides = matmul::Sides {
+        lhs_stride: shape.channels.into(),
+        rhs: (shape.filters.into(), 16),
+        added,
+        bindings: vec![data, weights, result, bias, residual],
+        more: (constants, push.map(|size| narrow("a size", size)).collect::<Result<_, _>>()?),
+    };
+    matmul::coop_of(&product, build, params, sides)
+}
+
+/// Whether each tap of a place is whole words.
+fn fits(shape: &Convolution) -> Result<(), Unfit> {
+    if shape.layout != Layout::Nhwc {
+        return Err(Unfit("wants channels last".into()));
+    }
+    if !shape.channels.is_multiple_of(WORD) || !shape.filters.is_multiple_of(WORD) {
+        return Err(Unfit(format!(
+            "wants channels and filters of a group in eights, there are {} and {}",
+            shape.channels, shape.filters
+        )));
+    }
+    let taps = shape.window.kernel[0].saturating_mul(shape.window.kernel[1]);
+    if taps > MOST_TAPS {
+        return Err(Unfit(format!("keeps a bit for each of up to {MOST_TAPS} taps, there are {taps}")));
+    }
+    Ok(())
+}

@@ -162,6 +162,21 @@ fn files() {
     assert_eq!(texts(&bytes, &[Reference; 2]).unwrap(), "1xi32=1; &1xi32=2");
     let short = [format!("3xi32=@{raw}")];
     assert!(texts(&short, &[Reference]).unwrap_err().to_string().contains("holds 8 bytes of the 12"));
+    let header = [format!("6xf32=@{path}")];
+    assert!(texts(&header, &[Reference]).unwrap_err().to_string().contains("is a numpy file"));
+    let picture = dir.join("picture.bin");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n0000").unwrap();
+    let picture = [format!("3xf32=@{}", picture.display())];
+    assert!(texts(&picture, &[Reference]).unwrap_err().to_string().contains("is a picture"));
+    // More than what is read has another shape, unless a later value reads on.
+    let mut reader = InputReader::new();
+    reader.read_all(&[&format!("1xi32=@{raw}")], &[Reference]).unwrap();
+    let error = reader.finish().unwrap_err().to_string();
+    assert!(error.contains("holds 8 bytes, and 4 were read, the last for 1xi32"), "{error}");
+    reader.read_all(&[&format!("1xi32=+{raw}")], &[Reference]).unwrap();
+    reader.finish().unwrap();
+    let folder = [format!("1xi32=@{}", dir.display())];
+    assert!(texts(&folder, &[Reference]).unwrap_err().to_string().contains("is a folder"));
     let missing = ["@no/such.npy".to_owned()];
     assert!(
         texts(&missing, &[Reference]).unwrap_err().to_string().starts_with("NOT_FOUND; unable to open file")

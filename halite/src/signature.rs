@@ -77,6 +77,8 @@ pub struct ValueInfo {
     /// Whether it may be left out.
     pub is_optional: bool,
     pub(crate) kind: ArgumentKind,
+    /// Type of the elements of a list's tensors, where a model says it.
+    pub(crate) element: Option<ElementType>,
 }
 
 impl ValueInfo {
@@ -216,6 +218,7 @@ impl FunctionInfo {
             value_type: ty.map_or(ValueType::Other(String::new()), value_type),
             is_optional: false,
             kind,
+            element: None,
         };
         let inputs = info.input_kinds().iter().enumerate().map(|(i, kind)| {
             value(info.input_name(i), format!("input{i}"), info.input_type(i), (*kind).into())

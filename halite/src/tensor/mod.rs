@@ -324,6 +324,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There is no dimension, or there are fewer parts.
+    #[cfg(feature = "text")]
     pub(crate) fn part(&self, parts: Range<usize>) -> Result<Tensor> {
         let whole = self.shape().first().copied().unwrap_or(0);
         if parts.start > parts.end || parts.end > whole {

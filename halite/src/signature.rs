@@ -132,6 +132,7 @@ impl FirstValue {
 
 impl KeptValue {
     /// What it begins with, as a tensor of the host; none where its type or sizes are not known.
+    #[cfg(feature = "compiler")]
     pub(crate) fn begin(&self) -> Result<Option<Tensor>> {
         if let Some(first) = &self.first {
             return first.tensor().map(Some);

@@ -41,12 +41,7 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
             ValueType::Scalar(_) | ValueType::Other(_) => true,
         };
         // What modules take beyond their declarations, they check themselves.
-        if fits || !is_model {
-            return Ok(value);
-        }
-        let hint = if input.value_type == ValueType::Sequence { ": it is a list of tensors" } else { "" };
-        let text = format!("input {input} of '{}' cannot be a {}{hint}", info.name, value.kind());
-        return Err(Error::invalid(text));
+        return if fits || !is_model { Ok(value) } else { Err(other_kind(info, input, &value)) };
     };
     let wrong = |why: String| {
         let given = crate::tensor::describe(tensor.element_type(), tensor.shape());
@@ -79,6 +74,12 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
         }
         _ => Ok(value),
     }
+}
+
+/// What to say of a value of another kind.
+fn other_kind(info: &FunctionInfo, input: &ValueInfo, value: &Value) -> Error {
+    let hint = if input.value_type == ValueType::Sequence { ": it is a list of tensors" } else { "" };
+    Error::invalid(format!("input {input} of '{}' cannot be a {}{hint}", info.name, value.kind()))
 }
 
 /// A list, whose tensors have the type that a model says.

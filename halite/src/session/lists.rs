@@ -5,8 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use halite_compiler::signature::{Arity, Signature};
 use halite_runtime as runtime;
 
-use super::{model::shape_of, started::Group};
+use super::started::Group;
 use crate::{Error, ErrorKind, Result, Tensor, Value};
+
+/// The dimensions of a tensor.
+pub(crate) fn shape_of(value: &Value) -> Option<Vec<u64>> {
+    Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
+}
 
 /// The values that what is compiled takes: those of lists one by one, and none for what is not given.
 pub(crate) fn one_by_one(values: &[Value]) -> impl Iterator<Item = &Value> {

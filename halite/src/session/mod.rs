@@ -29,7 +29,7 @@ pub(crate) mod profiling;
 mod refusals;
 #[cfg(feature = "compiler")]
 mod shared;
-mod started;
+pub(crate) mod started;
 mod states;
 #[cfg(feature = "compiler")]
 mod tries;
@@ -52,7 +52,7 @@ pub(crate) use model::{detect, known_formats};
 pub use pending::Pending;
 #[cfg(feature = "compiler")]
 pub(crate) use ports::Ports;
-pub(crate) use started::Started;
+use started::Started;
 pub(crate) use states::GivenSizes;
 #[cfg(feature = "compiler")]
 pub(crate) use states::StateChoice;

@@ -278,7 +278,7 @@ impl ModelProgram {
         }
         let key = ShapeKey(format!("{place} {}", describe(values)));
         self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
-            let mut bindings = self.bindings_of(function, values.iter().map(shape_of))?;
+            let mut bindings = self.bindings_of(function, values.iter().map(lists::shape_of))?;
             lists::add_shapes(&function.inputs, values, &mut bindings.shapes);
             self.make(function, "sizes of the inputs", vec![bindings], values, limits)
         })
@@ -454,13 +454,8 @@ impl ModelProgram {
             builder = builder.progress(sink);
         }
         let session = builder.build().map_err(Error::of_runtime)?;
-        Version::of(function, Arc::new(session))
+        Version::of(&function.name, &function.outputs, Arc::new(session))
     }
-}
-
-/// The dimensions of a tensor.
-pub(crate) fn shape_of(value: &Value) -> Option<Vec<u64>> {
-    Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
 }
 
 /// Binds the value of an input that decides sizes.

@@ -8,11 +8,11 @@ use std::{
 };
 
 use halite_cache::{Digest, Hasher};
-use halite_compiler::signature::Bindings;
+use halite_compiler::signature::{Bindings, Signature};
 use halite_runtime as runtime;
 use parking_lot::{Condvar, Mutex};
 
-use super::{functions::ModelFunction, lists, started::Group};
+use super::{lists, started::Group};
 use crate::{Error, Result, Value, options::Limits};
 
 /// How often a thread that waits for another's compilation looks at its own limits.
@@ -64,9 +64,9 @@ pub(super) struct Version {
 
 impl Version {
     /// A function of a model in a module that is loaded.
-    pub fn of(model: &ModelFunction, session: Arc<runtime::Session>) -> Result<Version> {
-        let function = session.function(&model.name).map_err(Error::of_runtime)?;
-        let groups = lists::groups(&model.outputs, &function)?;
+    pub fn of(name: &str, outputs: &[Signature], session: Arc<runtime::Session>) -> Result<Version> {
+        let function = session.function(name).map_err(Error::of_runtime)?;
+        let groups = lists::groups(outputs, &function)?;
         Ok(Version { function, groups, session })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
     Value, ValueInfo, ValueType,
     options::{Handed, Limits},
-    session::Started,
+    session::started::Started,
     signature::FirstValue,
 };
 

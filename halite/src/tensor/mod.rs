@@ -9,7 +9,9 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, ops::Range, sync::Arc};
+#[cfg(feature = "text")]
+use std::ops::Range;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use halite_hal::BufferSpan;

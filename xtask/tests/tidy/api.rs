@@ -178,27 +178,34 @@ fn fields(fields: &Fields, all: bool) -> String {
     if shown.is_empty() { String::new() } else { format!("{{ {} }}", shown.join(", ")) }
 }
 
-/// Names of other crates in signatures, which programs have from the standard library or from the modules `hal`, `host`, `vulkan` and
+/// Names of other crates in signatures, which programs have from the standard library, from ndarray, or from the modules `hal`, `host`, `vulkan` and
 /// `compile::outline`.
-const OF_OTHERS: [&str; 35] = [
+const OF_OTHERS: [&str; 43] = [
     "Arc",
     "ArgumentKind",
-    "Box",
+    "ArrayBase",
+    "ArrayD",
     "BTreeMap",
+    "Box",
     "CallersDevice",
     "CallersInstance",
+    "ControlFlow",
+    "Copy",
+    "Data",
     "DataOutline",
     "Debug",
-    "FunctionOutline",
     "Default",
     "DriverRegistry",
     "Duration",
+    "Elem",
     "Error",
     "ExactSizeIterator",
     "Fn",
     "FnMut",
     "From",
+    "FunctionOutline",
     "HashMap",
+    "Instant",
     "Into",
     "IntoIterator",
     "Item",
@@ -214,6 +221,7 @@ const OF_OTHERS: [&str; 35] = [
     "Status",
     "String",
     "Sync",
+    "SystemTime",
     "Vec",
     "Write",
 ];

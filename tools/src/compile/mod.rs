@@ -126,7 +126,6 @@ fn run(flags: &Flags) -> Result<()> {
         return describe::print(&functions(flags, &model)?, flags.json, &mut out);
     }
     let functions = functions(flags, &model)?;
-    flags.request.check_names(&functions)?;
     spare_model(flags, path)?;
     let compiler = compiler(flags, &functions)?;
     if let Some(when) = flags.print_graph {
@@ -219,6 +218,7 @@ fn functions(flags: &Flags, model: &Model) -> Result<Vec<FunctionInfo>> {
 }
 
 fn compiler(flags: &Flags, functions: &[FunctionInfo]) -> Result<Compiler> {
+    flags.request.check_names(functions)?;
     let mut compiler = Compiler::new()
         .baseline(!flags.no_baseline)
         .precision(flags.precision.into())

@@ -11,6 +11,17 @@ const LONGEST_REASON: usize = 4096;
 /// Most operators that a message lists.
 const MOST_OPERATORS: usize = 32;
 
+/// A text that names nothing there is: a format, a time between passes. It lists what there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownName(String);
+
+impl UnknownName {
+    pub(crate) fn new(text: String) -> UnknownName {
+        UnknownName(text)
+    }
+}
+
 /// Why a model is not compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -22,6 +22,7 @@ const MOST_VERSIONS: usize = 8;
 
 /// What was decided, and what it costs. In JSON as it is here; as text through `Display`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Name of the module.
     pub module: String,
@@ -35,6 +36,7 @@ pub struct Report {
 
 /// What was decided for a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TargetReport {
     /// The target's triple.
     pub target: String,
@@ -52,6 +54,7 @@ pub struct TargetReport {
 
 /// A function on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FunctionReport {
     /// Its name.
     pub name: String,
@@ -69,6 +72,7 @@ pub struct FunctionReport {
 
 /// What is done in a call of a version, or at load. Parts of loops and branches count once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct WorkReport {
     /// The inputs as text.
     pub inputs: Vec<String>,
@@ -103,6 +107,7 @@ pub struct WorkReport {
 
 /// What becomes of a state in a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct StateReport {
     /// The input that it is, with type and dimensions.
     pub input: String,
@@ -117,6 +122,7 @@ pub struct StateReport {
 
 /// An operation and what computes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OperationReport {
     /// Where in the model it comes from.
     #[serde(rename = "place")]
@@ -142,6 +148,7 @@ pub struct OperationReport {
 
 /// Constants, each once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ConstantReport {
     /// How many there are.
     pub count: usize,
@@ -157,6 +164,7 @@ pub struct ConstantReport {
 
 /// Bytes of a module's parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct SizeReport {
     /// The file.
     pub module: u64,

@@ -40,7 +40,7 @@ pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
 pub use cover::{Steps, can_be_open, grown, likely, neighbours, opened, together};
 pub use coverage::{Coverage, refuses};
-pub use error::{CompileError, UnsupportedOperator};
+pub use error::{CompileError, UnknownName, UnsupportedOperator};
 pub use frontends::{
     ModelFormat,
     gguf::{BATCH, BATCH_SAMPLE, VERIFY},

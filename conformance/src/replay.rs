@@ -199,6 +199,9 @@ fn to_value(session: &Session, value: HostValue) -> Result<Value> {
         HostValue::F64(v) => Value::F64(v),
         HostValue::Tensor(t) => Value::View(BufferView::from_host(device()?, &t)?),
         HostValue::Buffer(t) => Value::Buffer(BufferView::from_host(device()?, &t)?.span),
+        HostValue::List(all) => {
+            Value::List(all.into_iter().map(|one| to_value(session, one)).collect::<Result<_>>()?)
+        }
         HostValue::Null | HostValue::Ignored(_) => Value::Null,
     })
 }

@@ -138,6 +138,14 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// For names of formats and of times between passes.
+#[cfg(feature = "compiler")]
+impl From<halite_compiler::UnknownName> for Error {
+    fn from(error: halite_compiler::UnknownName) -> Self {
+        Error::invalid(error.to_string())
+    }
+}
+
 impl From<Status> for Error {
     /// For programs that work with the layer [`hal`](crate::hal).
     fn from(status: Status) -> Self {

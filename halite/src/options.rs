@@ -137,6 +137,7 @@ impl RunOptions {
     }
 
     /// The options for work that begins now.
+    #[cfg(any(test, feature = "compiler"))]
     pub(crate) fn begin(&self) -> Limits {
         self.begin_within(None)
     }

@@ -77,6 +77,8 @@ pub struct ValueInfo {
     /// Whether it may be left out.
     pub is_optional: bool,
     pub(crate) kind: ArgumentKind,
+    /// Type of the elements of a list's tensors, where a model says it.
+    pub(crate) element: Option<ElementType>,
 }
 
 impl ValueInfo {
@@ -130,6 +132,7 @@ impl FirstValue {
 
 impl KeptValue {
     /// What it begins with, as a tensor of the host; none where its type or sizes are not known.
+    #[cfg(feature = "compiler")]
     pub(crate) fn begin(&self) -> Result<Option<Tensor>> {
         if let Some(first) = &self.first {
             return first.tensor().map(Some);
@@ -216,6 +219,7 @@ impl FunctionInfo {
             value_type: ty.map_or(ValueType::Other(String::new()), value_type),
             is_optional: false,
             kind,
+            element: None,
         };
         let inputs = info.input_kinds().iter().enumerate().map(|(i, kind)| {
             value(info.input_name(i), format!("input{i}"), info.input_type(i), (*kind).into())

@@ -1,6 +1,7 @@
 //! Models with sizes that are known late, one program of tests: each program links the whole engine.
 
 mod common;
+mod lists;
 mod open_codes;
 mod open_joined;
 mod open_lists;

@@ -47,7 +47,7 @@ impl Outputs {
         })
     }
 
-    /// The names that have a value: a sequence gives as many as it has tensors.
+    /// The names that have a value.
     fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.inner.names().take(self.inner.len())
     }

@@ -131,6 +131,9 @@ impl Value {
             HostValue::F64(v) => Value::F64(*v),
             HostValue::Tensor(tensor) => Value::View(upload(tensor)?),
             HostValue::Buffer(tensor) => Value::Buffer(upload(tensor)?.span),
+            HostValue::List(all) => {
+                Value::List(all.iter().map(|one| Value::from_host(device, one)).collect::<Result<_>>()?)
+            }
             HostValue::Null | HostValue::Ignored(ArgumentKind::Reference) => Value::Null,
             HostValue::Ignored(ArgumentKind::I32) => Value::I32(0),
             HostValue::Ignored(ArgumentKind::I64) => Value::I64(0),

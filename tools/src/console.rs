@@ -140,10 +140,10 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct CommonFlags {
     /// Logs more to standard error: once information, twice what helps to find errors, three times everything.
     /// HALITE_LOG=off|error|warn|info|debug|trace goes before
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
     /// Prints nothing but results and errors; twice, no log at all
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, global = true)]
     pub quiet: u8,
     /// Prints the completion script for a shell
     #[arg(long, value_name = "SHELL")]

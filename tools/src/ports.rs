@@ -1,10 +1,10 @@
 //! What tools need to know of a function's inputs and outputs.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use halite::{Dimension, ValueType};
 
-use crate::engine::{ArgumentKind, ElementType, FunctionInfo, ValueInfo};
+use crate::engine::{ArgumentKind, ElementType, FunctionInfo, Value, ValueInfo};
 
 /// An input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Port {
     pub dims: Option<Vec<Option<u64>>>,
     /// Whether it may be left out.
     pub is_optional: bool,
+    /// Whether it is a list of tensors, which are called `NAME[0]`, `NAME[1]`, ….
+    pub is_list: bool,
     /// For messages.
     text: String,
 }
@@ -46,7 +48,15 @@ impl Port {
         };
         let kind = value.argument_kind();
         let (name, is_optional, text) = (value.name.clone(), value.is_optional, value.to_string());
-        Port { name, kind, element, dims, is_optional, text }
+        let is_list = value.value_type == ValueType::Sequence;
+        Port { name, kind, element, dims, is_optional, is_list, text }
+    }
+
+    /// A tensor of the list that this is, or turned out to be.
+    fn tensor(&self, index: usize) -> Port {
+        let name = format!("{}[{index}]", self.name);
+        let text = format!("'{name}'");
+        Port { name, text, is_list: false, is_optional: false, ..self.clone() }
     }
 
     /// One for tests.
@@ -63,7 +73,22 @@ impl Port {
             element: Some(element),
             dims,
             is_optional: name.ends_with('?'),
+            is_list: name.ends_with('*'),
             text: format!("'{name}' {element}"),
+        }
+    }
+
+    /// A text as the port's value: of a tensor without dimensions a number says no type, as the port does.
+    pub fn spelled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_single = self.kind == ArgumentKind::Reference && self.dims.as_ref().is_some_and(Vec::is_empty);
+        let is_number = |text: &str| {
+            let plain = text.trim().trim_start_matches(['-', '+']);
+            plain.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                || ["inf", "nan", "true", "false"].contains(&&*plain.to_ascii_lowercase())
+        };
+        match self.element.filter(|_| is_single && !text.contains('=') && is_number(text)) {
+            Some(element) => format!("{element}={text}").into(),
+            None => text.into(),
         }
     }
 
@@ -81,6 +106,24 @@ impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text.trim_end())
     }
+}
+
+/// Results of a model one by one: the tensors of a list instead of the list.
+pub(crate) fn one_by_one(ports: &[Port], results: Vec<Value>) -> (Vec<Port>, Vec<Value>) {
+    let mut all = (Vec::with_capacity(ports.len()), Vec::with_capacity(results.len()));
+    for (port, value) in ports.iter().zip(results) {
+        match value {
+            Value::List(values) => {
+                all.0.extend((0..values.len()).map(|index| port.tensor(index)));
+                all.1.extend(values);
+            }
+            value => {
+                all.0.push(port.clone());
+                all.1.push(value);
+            }
+        }
+    }
+    all
 }
 
 /// All of them, for messages.

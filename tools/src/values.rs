@@ -76,6 +76,9 @@ pub(crate) fn to_value(device: Option<&Device>, value: &HostValue) -> Result<Val
         HostValue::Ignored(ArgumentKind::F32) => Value::F32(0.0),
         HostValue::Ignored(ArgumentKind::F64) => Value::F64(0.0),
         HostValue::Ignored(ArgumentKind::Reference) => Value::Null,
+        HostValue::List(all) => {
+            Value::List(all.iter().map(|one| to_value(device, one)).collect::<Result<_>>()?)
+        }
         HostValue::Tensor(data) => {
             let data = tensor(data);
             Value::Tensor(device.map(|device| data.to_device(device)).transpose()?.unwrap_or(data))

@@ -7,7 +7,10 @@ mod compile;
 mod docs;
 mod generate;
 mod kernels;
+mod lists;
 mod media;
+#[path = "../../halite/tests/common/mod.rs"]
+mod models;
 mod points;
 mod serve;
 mod signals;

@@ -12,6 +12,10 @@ use crate::{
     test::{self, WITHOUT_DRIVERS},
 };
 
+/// Features of the library beside those that it has by itself: modules alone on a driver, and arrays of another crate.
+const FEATURES: [&[&str]; 2] =
+    [&["--no-default-features", "--features", "vulkan"], &["--features", "ndarray"]];
+
 /// Systems beside this one that everything has to compile for: Rust's names of the targets.
 const SYSTEMS: [&str; 3] = ["aarch64-linux-android", "x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
 
@@ -92,6 +96,13 @@ fn lints(steps: &mut Steps) {
     steps.take("lints", || shell::run(cargo(&all).args(strict)));
     steps.take("lints without linked drivers", || {
         shell::run(cargo(&["clippy", "--keep-going", SERVER]).args(WITHOUT_DRIVERS).args(strict))
+    });
+    // What programs choose and the workspace does not: one crate, whose dependencies were checked above.
+    steps.take("lints of the library's features", || {
+        FEATURES.iter().try_for_each(|features| {
+            let library = ["clippy", "--package", "halite", "--lib"];
+            shell::run(cargo(&library).args(*features).args(["--", "-D", "warnings"]))
+        })
     });
 }
 

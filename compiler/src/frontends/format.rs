@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{FRONT_ENDS, FrontEnd, Recognition};
-use crate::CompileError;
+use crate::UnknownName;
 
 /// A format of models that are compiled.
 #[derive(Clone, Copy)]
@@ -23,10 +23,10 @@ impl ModelFormat {
     ///
     /// # Errors
     /// There is none; the text lists all.
-    pub fn named(id: &str) -> Result<ModelFormat, CompileError> {
+    pub fn named(id: &str) -> Result<ModelFormat, UnknownName> {
         ModelFormat::all().find(|format| format.id() == id).ok_or_else(|| {
             let known: Vec<_> = ModelFormat::all().map(ModelFormat::id).collect();
-            CompileError::Request(format!("there is no format '{id}'; there are: {}", known.join(", ")))
+            UnknownName::new(format!("there is no format '{id}'; there are: {}", known.join(", ")))
         })
     }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// What is in a model's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Outline {
     /// The functions, in the order of the file.
     pub functions: Vec<FunctionOutline>,
@@ -13,6 +14,7 @@ pub struct Outline {
 
 /// A function of a model's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FunctionOutline {
     /// Its name.
     pub name: String,
@@ -38,6 +40,7 @@ pub enum RunsOn {
 
 /// A part of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PartOutline {
     /// What it is called, such as `delegate 0 (VulkanBackend)`.
     pub name: String,
@@ -53,6 +56,7 @@ pub struct PartOutline {
 
 /// An operator of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct OperatorOutline {
     /// Its name in the file.
     pub name: String,
@@ -66,6 +70,7 @@ pub struct OperatorOutline {
 
 /// Data that have a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DataOutline {
     /// The name.
     pub name: String,

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, str::FromStr};
 
 use super::{PASSES, Pass};
-use crate::{CompileError, graph::Graph};
+use crate::{UnknownName, graph::Graph};
 
 /// When a graph is printed: `final`, `before:PASS`, `after:PASS` or `all`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub enum PrintGraph {
 }
 
 impl FromStr for PrintGraph {
-    type Err = CompileError;
+    type Err = UnknownName;
 
     /// An unknown pass lists the valid ones.
-    fn from_str(text: &str) -> Result<Self, CompileError> {
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
         let pass = |name: &str| {
             PASSES.iter().position(|pass| pass.name == name).ok_or_else(|| {
                 let known: Vec<_> = PASSES.iter().map(|pass| pass.name).collect();
-                CompileError::Request(format!("there is no pass '{name}'; there are: {}", known.join(", ")))
+                UnknownName::new(format!("there is no pass '{name}'; there are: {}", known.join(", ")))
             })
         };
         match text.split_once(':') {
@@ -37,7 +37,7 @@ impl FromStr for PrintGraph {
             Some(("after", name)) => pass(name).map(PrintGraph::After),
             _ => {
                 let known: Vec<_> = PASSES.iter().map(|pass| pass.name).collect();
-                Err(CompileError::Request(format!(
+                Err(UnknownName::new(format!(
                     "'{text}' is no time to print a graph; write final, all, before:PASS or after:PASS, with one of the \
                      passes {}",
                     known.join(", ")

@@ -31,8 +31,11 @@ pub use check::{CheckReport, Checker, Difference, NodeCheck, RecordedCheck};
 pub use compiler::{Compiled, Compiler, HalfPrecision, Precision, Target};
 pub(crate) use files::{Files, read};
 pub use halite_compiler::{
-    ModelFormat, PrintGraph,
-    explain::{FunctionReport, OperationReport, Report, SizeReport, TargetReport, WorkReport},
+    ModelFormat, PrintGraph, UnknownName,
+    explain::{
+        ConstantReport, FunctionReport, OperationReport, Report, SizeReport, StateReport, TargetReport,
+        WorkReport,
+    },
     frontends::outline::{self, Outline},
 };
 pub use model::{Model, OpenOptions};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use halite_cache::{Digest, Hasher};
-use halite_compiler::signature::{Bindings, Dim, Signature};
+use halite_compiler::signature::{Arity, Bindings, Dim, Signature};
 
 use crate::{Error, Result, Tensor, tensor::Shape};
 
@@ -153,10 +153,13 @@ impl Sizes {
             }
         }
         let versions = own;
-        if versions.iter().all(|version| inputs.iter().all(|input| is_known(input, version))) {
+        // Of several sizes each is a version without what is optional.
+        let several = versions.len() > 1;
+        let known = |version: &Bindings| inputs.iter().all(|input| is_known(input, version, several));
+        if versions.iter().all(known) {
             return Ok(Some(versions));
         }
-        if versions.len() > 1 {
+        if several {
             // Several sizes were given and others are missing: the compiler's own words for that are the best.
             versions[0].resolve(inputs).map_err(super::error)?;
         }
@@ -242,9 +245,14 @@ fn only(mut version: Bindings, inputs: &[Signature]) -> Bindings {
     version
 }
 
-fn is_known(input: &Signature, version: &Bindings) -> bool {
-    if version.shape(&input.name).is_some() || input.is_optional {
+/// Whether nothing of an input is open, `without` those that are optional.
+fn is_known(input: &Signature, version: &Bindings, without: bool) -> bool {
+    if version.shape(&input.name).is_some() || (without && input.is_optional) {
         return true;
+    }
+    // Calls say how many tensors a list has, and whether an optional value is there.
+    if input.arity == Arity::Sequence || input.is_optional {
+        return false;
     }
     let known = |dim: &Dim| match dim {
         Dim::Known(_) => true,
@@ -282,7 +290,6 @@ fn limited(count: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use halite_compiler::signature::Arity;
     use halite_ops::DType;
 
     use super::*;

@@ -4,7 +4,7 @@ use crate::{Dimension, ElementType, Error, FunctionInfo, Result, Tensor, Value, 
 use halite_abi::ElementKind;
 
 /// The values as the function takes them.
-pub(super) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Value>> {
+pub(crate) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Value>> {
     let missing: Vec<_> = info
         .all_inputs()
         .zip(&values)
@@ -25,24 +25,23 @@ pub(super) fn inputs(info: &FunctionInfo, values: Vec<Value>) -> Result<Vec<Valu
 
 /// Modules may take null where their compiler says nothing of it.
 fn is_required(input: &ValueInfo) -> bool {
-    !input.is_optional && matches!(input.value_type, ValueType::Tensor { .. })
+    !input.is_optional && matches!(input.value_type, ValueType::Tensor { .. } | ValueType::Sequence)
 }
 
 fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> {
     let is_model = info.module.is_empty();
+    if let (ValueType::Sequence, Value::List(elements)) = (&input.value_type, &value) {
+        return list(info, input, elements);
+    }
     let (ValueType::Tensor { element_type, shape }, Value::Tensor(tensor)) = (&input.value_type, &value)
     else {
         let fits = match &input.value_type {
             ValueType::Tensor { .. } => matches!(value, Value::Null),
-            ValueType::Sequence => matches!(value, Value::List(_) | Value::Null),
+            ValueType::Sequence => matches!(value, Value::Null),
             ValueType::Scalar(_) | ValueType::Other(_) => true,
         };
         // What modules take beyond their declarations, they check themselves.
-        if fits || !is_model {
-            return Ok(value);
-        }
-        let text = format!("input {input} of '{}' cannot be a {}", info.name, value.kind());
-        return Err(Error::invalid(text));
+        return if fits || !is_model { Ok(value) } else { Err(other_kind(info, input, &value)) };
     };
     let wrong = |why: String| {
         let given = crate::tensor::describe(tensor.element_type(), tensor.shape());
@@ -77,6 +76,31 @@ fn input(info: &FunctionInfo, input: &ValueInfo, value: Value) -> Result<Value> 
     }
 }
 
+/// What to say of a value of another kind.
+fn other_kind(info: &FunctionInfo, input: &ValueInfo, value: &Value) -> Error {
+    let hint = if input.value_type == ValueType::Sequence { ": it is a list of tensors" } else { "" };
+    Error::invalid(format!("input {input} of '{}' cannot be a {}{hint}", info.name, value.kind()))
+}
+
+/// A list, whose tensors have the type that a model says.
+fn list(info: &FunctionInfo, input: &ValueInfo, elements: &[Value]) -> Result<Value> {
+    let one = |(index, value): (usize, &Value)| {
+        let wrong = |why: String| {
+            let text = format!("element {index} of the input {input} of '{}' cannot be {why}", info.name);
+            Error::invalid(text)
+        };
+        let Value::Tensor(tensor) = value else { return Err(wrong(format!("a {}", value.kind()))) };
+        let given = tensor.element_type();
+        match input.element {
+            Some(own) if own == given => Ok(value.clone()),
+            Some(own) if is_same_memory(own, given, true) => Ok(Value::Tensor(tensor.relabelled(own))),
+            Some(own) => Err(wrong(format!("of {given}: the elements of its tensors are {own}"))),
+            None => Ok(value.clone()),
+        }
+    };
+    elements.iter().enumerate().map(one).collect::<Result<_>>().map(Value::List)
+}
+
 /// Whether integers of one type can be taken for another of the same width. Modules know integers that do not say whether they
 /// have a sign, and take both; in models such integers have one.
 fn is_same_memory(own: ElementType, given: ElementType, is_model: bool) -> bool {
@@ -106,8 +130,13 @@ mod tests {
 
     fn info(shape: Vec<Dimension>) -> FunctionInfo {
         let value_type = ValueType::Tensor { element_type: Some(ElementType::I32), shape: Some(shape) };
-        let input =
-            ValueInfo { name: "x".into(), value_type, is_optional: false, kind: ArgumentKind::Reference };
+        let input = ValueInfo {
+            name: "x".into(),
+            value_type,
+            is_optional: false,
+            kind: ArgumentKind::Reference,
+            element: None,
+        };
         FunctionInfo {
             name: "f".into(),
             module: String::new(),

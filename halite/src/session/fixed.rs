@@ -30,7 +30,9 @@ impl ModelProgram {
         })?;
         let version = fixed.version.get_or_init(|| version).clone();
         for other in self.beside(function, &[]) {
-            if let (Some(fixed), Some(version)) = (&other.fixed, version.beside(&other.name)) {
+            if let (Some(fixed), Ok(version)) =
+                (&other.fixed, Version::of(&other.name, &other.outputs, version.session.clone()))
+            {
                 fixed.version.get_or_init(|| Arc::new(version));
             }
         }

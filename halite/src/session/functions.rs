@@ -18,6 +18,8 @@ use crate::{Result, Value};
 pub(super) struct ModelFunction {
     pub(super) name: String,
     pub(super) inputs: Vec<Signature>,
+    /// The outputs, those that the program keeps by itself last.
+    pub(super) outputs: Vec<Signature>,
     /// Inputs that are state, and the outputs that replace them.
     pub(super) states: Pairs,
     /// The dimensions of state that are others in the outputs, by their names among open ones: those of caches that grow.
@@ -37,6 +39,7 @@ impl ModelFunction {
         ModelFunction {
             name: self.name.clone(),
             inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
             states: self.states.clone(),
             caches: self.caches.clone(),
             totals: self.totals.clone(),

@@ -5,7 +5,7 @@ mod ahead;
 #[cfg(feature = "compiler")]
 mod batches;
 mod builder;
-mod check;
+pub(crate) mod check;
 #[cfg(feature = "compiler")]
 mod choices;
 #[cfg(feature = "compiler")]
@@ -14,6 +14,8 @@ mod fixed;
 mod functions;
 #[cfg(feature = "compiler")]
 mod growth;
+#[cfg(feature = "compiler")]
+pub(crate) mod lists;
 #[cfg(feature = "compiler")]
 mod model;
 mod module;
@@ -27,6 +29,7 @@ pub(crate) mod profiling;
 mod refusals;
 #[cfg(feature = "compiler")]
 mod shared;
+pub(crate) mod started;
 mod states;
 #[cfg(feature = "compiler")]
 mod tries;
@@ -41,7 +44,6 @@ use std::{
     time::Duration,
 };
 
-use halite_runtime as runtime;
 use parking_lot::Mutex;
 
 pub use builder::{DeviceChoice, SessionBuilder};
@@ -50,6 +52,7 @@ pub(crate) use model::{detect, known_formats};
 pub use pending::Pending;
 #[cfg(feature = "compiler")]
 pub(crate) use ports::Ports;
+use started::Started;
 pub(crate) use states::GivenSizes;
 #[cfg(feature = "compiler")]
 pub(crate) use states::StateChoice;
@@ -419,7 +422,7 @@ impl Function {
     }
 
     /// A call of it that was started.
-    pub(crate) fn pending(&self, call: Arc<runtime::PendingCall>) -> Pending {
+    pub(crate) fn pending(&self, call: Arc<Started>) -> Pending {
         Pending::new(call, self.session.0.output_names[self.place].clone(), self.session.clone())
     }
 

@@ -13,11 +13,12 @@ use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
 use super::{
-    Content, Session, SessionBuilder,
+    Content, Session, SessionBuilder, Started,
     ahead::Ahead,
     batches,
     choices::ModelOptions,
     functions::{self, ModelFunction},
+    lists,
     open::OpenVersions,
     ports::Ports,
     states::{GivenSizes, lowered},
@@ -168,7 +169,7 @@ fn described(
             states.iter().map(|(input, output)| StatePair { input: input.clone(), output: output.clone() });
         infos.push(FunctionInfo { states: pairs.collect(), ..ports.info(&name) });
         let (caches, totals) = (ports.caches(&states), ports.totals(&states));
-        let inputs = ports.inputs;
+        let (inputs, outputs) = (ports.inputs, ports.outputs);
         let mut fixed = options.sizes.for_function(&inputs)?;
         for bindings in fixed.iter_mut().flatten() {
             bindings.states.clone_from(&states);
@@ -176,7 +177,7 @@ fn described(
         let fixed =
             fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
         let (bound, switch) = (None, None);
-        functions.push(ModelFunction { name, inputs, states, caches, totals, fixed, bound, switch });
+        functions.push(ModelFunction { name, inputs, outputs, states, caches, totals, fixed, bound, switch });
     }
     if !options.sizes.has_values() {
         functions::add_switches(&mut functions, &|function| model.switches(function));
@@ -236,18 +237,18 @@ impl ModelProgram {
         devices: &[Device],
         handed: Handed,
         limits: &Limits,
-    ) -> Result<runtime::PendingCall> {
+    ) -> Result<Started> {
         let place = self.switched(place, values)?;
         let version = self.version(place, values, limits)?;
         limits.check("copying inputs")?;
         // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
-        let given = values.iter().filter(|value| !matches!(value, Value::Null));
-        let arguments = lowered(given, version.function.info().states(), handed.kept, devices)?;
+        let arguments =
+            lowered(lists::one_by_one(values), version.function.info().states(), handed.kept, devices)?;
         let options =
             runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
         let call = version.function.start(&arguments, &options).map_err(Error::of_runtime)?;
         self.load_ahead(place, limits);
-        Ok(call)
+        Ok(Started::new(call, version.groups.clone()))
     }
 
     /// The place of the function for these inputs: some have one for each value of an input.
@@ -277,7 +278,8 @@ impl ModelProgram {
         }
         let key = ShapeKey(format!("{place} {}", describe(values)));
         self.versions.get(&key, limits, &|bound| values_digest(values, bound), || {
-            let bindings = self.bindings_of(function, values.iter().map(shape_of))?;
+            let mut bindings = self.bindings_of(function, values.iter().map(lists::shape_of))?;
+            lists::add_shapes(&function.inputs, values, &mut bindings.shapes);
             self.make(function, "sizes of the inputs", vec![bindings], values, limits)
         })
     }
@@ -452,14 +454,8 @@ impl ModelProgram {
             builder = builder.progress(sink);
         }
         let session = builder.build().map_err(Error::of_runtime)?;
-        let function = session.function(&function.name).map_err(Error::of_runtime)?;
-        Ok(Version { function, session: Arc::new(session) })
+        Version::of(&function.name, &function.outputs, Arc::new(session))
     }
-}
-
-/// The dimensions of a tensor.
-pub(super) fn shape_of(value: &Value) -> Option<Vec<u64>> {
-    Some(value.as_tensor()?.shape().iter().map(|size| *size as u64).collect())
 }
 
 /// Binds the value of an input that decides sizes.
@@ -470,9 +466,7 @@ fn bind(
     bindings: &mut [Bindings],
     bound: &mut Vec<usize>,
 ) -> Result<()> {
-    let place = function.inputs.iter().position(|signature| signature.name == input);
-    let tensor = place.and_then(|place| values.get(place)).and_then(Value::as_tensor);
-    let (Some(place), Some(tensor)) = (place, tensor) else { return Ok(()) };
+    let Some((place, tensor)) = lists::find(&function.inputs, values, input) else { return Ok(()) };
     for bindings in bindings.iter_mut().filter(|bindings| !bindings.values.contains_key(input)) {
         let value =
             compile::bound_value(tensor).map_err(|e| e.while_doing(format!("binding input '{input}'")))?;

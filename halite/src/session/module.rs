@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use halite_runtime as runtime;
 
-use super::states::lowered;
+use super::{Started, states::lowered};
 use crate::{
     Device, Error, FunctionInfo, Result, Value,
     options::{Handed, Limits},
@@ -55,12 +55,13 @@ impl ModuleProgram {
         devices: &[Device],
         handed: Handed,
         limits: &Limits,
-    ) -> Result<runtime::PendingCall> {
+    ) -> Result<Started> {
         let function = self.function(place)?;
         limits.check("copying inputs")?;
         let arguments = lowered(values.iter(), function.info().states(), handed.kept, devices)?;
         let options =
             runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
-        function.start(&arguments, &options).map_err(Error::of_runtime)
+        let call = function.start(&arguments, &options).map_err(Error::of_runtime)?;
+        Ok(Started::new(call, None))
     }
 }

@@ -2,13 +2,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+#[cfg(feature = "text")]
 use halite_hal::QueueAffinity;
 use halite_runtime as runtime;
 use parking_lot::Mutex;
 
-use super::Session;
+use super::{Session, Started};
+#[cfg(feature = "text")]
+use crate::Tensor;
 use crate::{
-    Error, ErrorKind, Outputs, Result, RunOptions, Tensor, Value,
+    Error, ErrorKind, Outputs, Result, RunOptions, Value,
     options::Limits,
     tensor::{self, Copy, Given},
 };
@@ -27,7 +30,7 @@ use crate::{
 /// Any thread may ask it and wait for it. Dropping it gives up the results; the work runs to its end.
 #[must_use = "the results are in it"]
 pub struct Pending {
-    call: Arc<runtime::PendingCall>,
+    call: Arc<Started>,
     names: Arc<[String]>,
     session: Session,
     /// How many results callers get; the others are what the program keeps by itself.
@@ -42,7 +45,7 @@ pub struct Pending {
 type Sent = (Arc<Given>, Vec<Option<Copy>>);
 
 impl Pending {
-    pub(super) fn new(call: Arc<runtime::PendingCall>, names: Arc<[String]>, session: Session) -> Self {
+    pub(super) fn new(call: Arc<Started>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();
         Pending { call, names, session, given, unread: Vec::new(), sent: Mutex::default() }
     }
@@ -61,6 +64,7 @@ impl Pending {
 
     /// The same call, whose results are sent to the host right behind its work: before that of later calls. All of it is with the device
     /// then.
+    #[cfg(feature = "text")]
     pub(crate) fn sent(self) -> Self {
         *self.sent.lock() = Some(self.send(true));
         for device in self.session.devices() {
@@ -71,6 +75,7 @@ impl Pending {
     }
 
     /// A result as it will be, for calls that begin after this one on the device; `None` where the call is done, or has no such tensor.
+    #[cfg(feature = "text")]
     pub(crate) fn coming(&self, place: usize) -> Option<Tensor> {
         let (_, results) = self.call.unready()?;
         match Value::lift(results.into_iter().nth(place)?, self.session.devices()) {
@@ -80,7 +85,7 @@ impl Pending {
     }
 
     /// The call itself, for those who take what it leaves.
-    pub(crate) fn call(&self) -> Arc<runtime::PendingCall> {
+    pub(crate) fn call(&self) -> Arc<Started> {
         self.call.clone()
     }
 

@@ -127,5 +127,6 @@ fn value_info(signature: &Signature) -> ValueInfo {
         value_type,
         is_optional: signature.is_optional,
         kind: runtime::tensor::ArgumentKind::Reference,
+        element: signature.element.map(ElementType::from),
     }
 }

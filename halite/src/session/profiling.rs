@@ -9,7 +9,7 @@ use std::{
 use halite_hal as hal;
 use halite_runtime::{self as runtime, RecordingNotes};
 
-use super::{Content, Function, states::lowered};
+use super::{Content, Function, Started, started::Group, states::lowered};
 use crate::{
     Device, Error, Outputs, Result, Value,
     options::Limits,
@@ -71,11 +71,11 @@ pub(crate) fn profile_so(
     values: &[Value],
     kept: bool,
     limits: &Limits,
-    finish: impl FnOnce(Arc<runtime::PendingCall>) -> Result<Outputs>,
+    finish: impl FnOnce(Arc<Started>) -> Result<Outputs>,
 ) -> Result<(Outputs, Profile)> {
     let values = &super::check::inputs(function.info(), values.to_vec())?;
     let session = &function.session.0;
-    let handle = ready(function, values, limits)?;
+    let (handle, groups) = ready(function, values, limits)?;
     let moved = || {
         let all = session.devices.iter().map(Device::transfers);
         all.fold((0, 0), |(up, down), one| (up + one.uploaded_bytes, down + one.downloaded_bytes))
@@ -88,18 +88,16 @@ pub(crate) fn profile_so(
     let upload = clock.lap();
     let call = handle.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
     let launch = clock.lap();
-    let outputs = finish(Arc::new(call))?;
+    let outputs = finish(Arc::new(Started::new(call, groups)))?;
     let wait = clock.lap();
-    for tensor in outputs.values().iter().filter_map(Value::as_tensor) {
-        tensor.to_bytes()?;
-    }
-    let download = clock.lap();
+    outputs.values().iter().try_for_each(download)?;
+    let downloaded_in = clock.lap();
     let (uploaded, downloaded) = moved();
     let mut profile = Profile {
         upload,
         launch,
         wait,
-        download,
+        download: downloaded_in,
         uploaded_bytes: uploaded - up,
         downloaded_bytes: downloaded - down,
         ..Profile::default()
@@ -109,6 +107,15 @@ pub(crate) fn profile_so(
         add_device(&mut profile, uri, &measured, &mut notes);
     }
     Ok((outputs, profile))
+}
+
+/// Brings a result to the host.
+fn download(value: &Value) -> Result<()> {
+    match value {
+        Value::Tensor(tensor) => tensor.to_bytes().map(drop),
+        Value::List(values) => values.iter().try_for_each(download),
+        _ => Ok(()),
+    }
 }
 
 /// The time since the last look.
@@ -123,16 +130,20 @@ impl Laps {
     }
 }
 
+/// What its results are, where they are not one for each output.
+type Groups = Option<Arc<[Group]>>;
+
 /// The handle of a function that is compiled and loaded for these inputs.
-fn ready(function: &Function, values: &[Value], limits: &Limits) -> Result<runtime::Function> {
+fn ready(function: &Function, values: &[Value], limits: &Limits) -> Result<(runtime::Function, Groups)> {
     match &function.session.0.program {
         Content::Module(module) => {
             let _ = (values, limits);
-            module.function(function.place).cloned()
+            Ok((module.function(function.place)?.clone(), None))
         }
         #[cfg(feature = "compiler")]
         Content::Model(model) => {
-            model.version(function.place, values, limits).map(|version| version.function.clone())
+            let version = model.version(function.place, values, limits)?;
+            Ok((version.function.clone(), version.groups.clone()))
         }
     }
 }
@@ -144,10 +155,12 @@ fn arguments(
     kept: bool,
 ) -> Result<Vec<runtime::Value>> {
     let (session, states) = (&function.session.0, handle.info().states());
-    // A model is compiled for the inputs that are given.
-    let is_model = !matches!(session.program, Content::Module(_));
-    let given = values.iter().filter(|value| !is_model || !matches!(value, Value::Null));
-    lowered(given, states, kept, &session.devices)
+    match &session.program {
+        Content::Module(_) => lowered(values.iter(), states, kept, &session.devices),
+        // A model is compiled for the inputs that are given.
+        #[cfg(feature = "compiler")]
+        Content::Model(_) => lowered(super::lists::one_by_one(values), states, kept, &session.devices),
+    }
 }
 
 /// What modules tell, read once for each recording.

@@ -11,7 +11,8 @@ use halite_compiler::{
 use super::{
     ahead::{Shapes, after},
     growth::{growing, stepped},
-    model::{ModelProgram, OpenModel, shape_of},
+    lists::shape_of,
+    model::{ModelProgram, OpenModel},
     tries::OpenWork,
     versions::Version,
 };

@@ -8,11 +8,12 @@ use std::{
 };
 
 use halite_cache::{Digest, Hasher};
-use halite_compiler::signature::Bindings;
+use halite_compiler::signature::{Bindings, Signature};
 use halite_runtime as runtime;
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Result, Value, options::Limits};
+use super::{lists, started::Group};
+use crate::{Error, Result, Value, options::Limits};
 
 /// How often a thread that waits for another's compilation looks at its own limits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -28,10 +29,11 @@ pub(super) struct ValuesKey {
     pub digest: Digest,
 }
 
-/// Type and shape of each input.
+/// Type and shape of each input, and of what lists have.
 pub(super) fn describe(values: &[Value]) -> String {
     let one = |value: &Value| match value {
         Value::Tensor(tensor) => crate::tensor::describe(tensor.element_type(), tensor.shape()),
+        Value::List(elements) => format!("[{}]", describe(elements)),
         other => other.kind().to_owned(),
     };
     values.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -42,7 +44,8 @@ pub(super) fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest>
     let mut hasher = Hasher::new();
     for place in bound {
         hasher.field(&place.to_le_bytes());
-        if let Some(tensor) = values.get(*place).and_then(Value::as_tensor) {
+        let tensors = values.get(*place).map(std::slice::from_ref).map(lists::one_by_one);
+        for tensor in tensors.into_iter().flatten().filter_map(Value::as_tensor) {
             hasher.field(crate::tensor::describe(tensor.element_type(), tensor.shape()).as_bytes());
             hasher.field(&tensor.to_bytes()?);
         }
@@ -53,15 +56,18 @@ pub(super) fn values_digest(values: &[Value], bound: &[usize]) -> Result<Digest>
 /// A function for certain sizes, loaded on the device.
 pub(super) struct Version {
     pub function: runtime::Function,
+    /// What each output of the model is among its results; `None` where each is one of them.
+    pub groups: Option<Arc<[Group]>>,
     /// What it is a function of: others may be in the same module.
     pub session: Arc<runtime::Session>,
 }
 
 impl Version {
-    /// Another function of the same module; `None` where that has none of this name.
-    pub fn beside(&self, name: &str) -> Option<Version> {
-        let function = self.session.function(name).ok()?;
-        Some(Version { function, session: self.session.clone() })
+    /// A function of a model in a module that is loaded.
+    pub fn of(name: &str, outputs: &[Signature], session: Arc<runtime::Session>) -> Result<Version> {
+        let function = session.function(name).map_err(Error::of_runtime)?;
+        let groups = lists::groups(outputs, &function)?;
+        Ok(Version { function, groups, session })
     }
 }
 

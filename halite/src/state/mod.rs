@@ -1,5 +1,6 @@
 //! State: tensors that live on the device between calls, one set for each sequence.
 
+#[cfg(feature = "text")]
 mod chain;
 mod file;
 #[cfg(feature = "text")]
@@ -9,8 +10,6 @@ mod shape;
 
 use std::{fmt, sync::Arc};
 
-use halite_runtime as runtime;
-
 #[cfg(feature = "text")]
 pub(crate) use parts::Parts;
 
@@ -18,6 +17,7 @@ use crate::{
     Device, ElementType, Error, Function, FunctionInfo, Inputs, Outputs, Pending, Result, RunOptions, Tensor,
     Value, ValueInfo, ValueType,
     options::{Handed, Limits},
+    session::started::Started,
     signature::FirstValue,
 };
 
@@ -53,14 +53,14 @@ pub struct State {
     device: Device,
     tensors: Vec<Kept>,
     /// A call that was not waited for to its end.
-    under_way: Option<Arc<runtime::PendingCall>>,
+    under_way: Option<Arc<Started>>,
 }
 
 /// A state without its function, which does not keep a session alive.
 pub(crate) struct Tensors {
     device: Device,
     tensors: Vec<Kept>,
-    under_way: Option<Arc<runtime::PendingCall>>,
+    under_way: Option<Arc<Started>>,
 }
 
 /// A tensor of a state.

@@ -9,7 +9,9 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, ops::Range, sync::Arc};
+#[cfg(feature = "text")]
+use std::ops::Range;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use halite_hal::BufferSpan;
@@ -324,6 +326,7 @@ impl Tensor {
     ///
     /// # Errors
     /// There is no dimension, or there are fewer parts.
+    #[cfg(feature = "text")]
     pub(crate) fn part(&self, parts: Range<usize>) -> Result<Tensor> {
         let whole = self.shape().first().copied().unwrap_or(0);
         if parts.start > parts.end || parts.end > whole {

@@ -124,13 +124,32 @@ pub mod onnx {
         bytes(1, &content)
     }
 
+    /// A list of tensors of any sizes.
+    pub fn list_value(field: u8, name: &str, element: u64) -> Vec<u8> {
+        let list = bytes(4, &bytes(1, &bytes(1, &number(1, element))));
+        bytes(field, &[bytes(1, name.as_bytes()), bytes(2, &list)].concat())
+    }
+
+    /// A tensor that may be missing.
+    pub fn optional_value(field: u8, name: &str, element: u64, dims: &[u64]) -> Vec<u8> {
+        let shape: Vec<u8> = dims.iter().flat_map(|size| bytes(1, &number(1, *size))).collect();
+        let tensor = bytes(1, &[number(1, element), bytes(2, &shape)].concat());
+        let optional = bytes(9, &bytes(1, &tensor));
+        bytes(field, &[bytes(1, name.as_bytes()), bytes(2, &optional)].concat())
+    }
+
     /// A constant of f32.
     pub fn constant(name: &str, dims: &[u64], values: &[f32]) -> Vec<u8> {
-        let mut content: Vec<u8> = dims.iter().flat_map(|size| number(1, *size)).collect();
-        content.extend(number(2, 1));
-        content.extend(bytes(8, name.as_bytes()));
         let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        content.extend(bytes(9, &data));
+        typed_constant(name, F32, dims, &data)
+    }
+
+    /// A constant of any type.
+    pub fn typed_constant(name: &str, element: u64, dims: &[u64], data: &[u8]) -> Vec<u8> {
+        let mut content: Vec<u8> = dims.iter().flat_map(|size| number(1, *size)).collect();
+        content.extend(number(2, element));
+        content.extend(bytes(8, name.as_bytes()));
+        content.extend(bytes(9, data));
         bytes(5, &content)
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{BufReader, Read, Seek},
+    io::{BufRead, BufReader, Read, Seek},
 };
 
 use halite_abi::ElementType;
@@ -69,6 +69,8 @@ pub enum HostValue {
     Tensor(HostTensor),
     /// To be passed as a plain buffer with the tensor's bytes.
     Buffer(HostTensor),
+    /// A list of values, which a model takes as one.
+    List(Vec<HostValue>),
     /// The null reference. As an expected value: anything will do.
     Null,
     /// A scalar that was not given. As an argument zero, as an expected value: anything will do.
@@ -79,6 +81,8 @@ pub enum HostValue {
 #[derive(Debug, Default)]
 pub struct InputReader {
     files: BTreeMap<String, BufReader<File>>,
+    /// Files of raw bytes, with what was read of them last.
+    raw: BTreeMap<String, String>,
 }
 
 impl InputReader {
@@ -164,20 +168,50 @@ impl InputReader {
         };
         let length = byte_length(element_type, &shape)?;
         let file = self.open(path, data.starts_with('+'))?;
+        let failed = |e: std::io::Error| status!(Unknown, "reading '{path}': {e}");
+        if let Some((what, form)) = told_by(file.fill_buf().map_err(failed)?) {
+            bail!(
+                InvalidArgument,
+                "'{path}' is {what}: its header would be taken for elements. Give {form}, or a file of nothing but elements"
+            );
+        }
         let mut bytes = Vec::new();
-        file.take(length as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|e| status!(Unknown, "reading '{path}': {e}"))?;
+        file.take(length as u64).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() != length {
             bail!(OutOfRange, "'{path}' holds {} bytes of the {length} that {metadata} needs", bytes.len());
         }
+        self.raw.insert(path.to_owned(), metadata.to_owned());
         HostTensor::new(element_type, shape, bytes)
+    }
+
+    /// Refuses files of raw bytes that hold more than was read, which has another shape or type then; to be called behind the last text, as
+    /// `+file` reads on. Devices and pipes tell no length.
+    pub fn finish(&mut self) -> Result<()> {
+        for (path, metadata) in &self.raw {
+            let Some(file) = self.files.get_mut(path) else { continue };
+            let Ok(about) = file.get_ref().metadata() else { continue };
+            if !about.is_file() {
+                continue;
+            }
+            let at = file.stream_position().map_err(|e| status!(Unknown, "reading '{path}': {e}"))?;
+            if at < about.len() {
+                bail!(
+                    OutOfRange,
+                    "'{path}' holds {} bytes, and {at} were read, the last for {metadata}; a further value reads on with +{path}",
+                    about.len()
+                );
+            }
+        }
+        Ok(())
     }
 
     fn open(&mut self, path: &str, go_on: bool) -> Result<&mut BufReader<File>> {
         if !self.files.contains_key(path) {
             let file =
                 File::open(path).map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
+            if file.metadata().is_ok_and(|about| about.is_dir()) {
+                bail!(InvalidArgument, "`{path}` is a folder, not a file");
+            }
             self.files.insert(path.to_owned(), BufReader::new(file));
         }
         let file = self.files.get_mut(path).expect("it was inserted above");
@@ -187,6 +221,15 @@ impl InputReader {
         }
         Ok(file)
     }
+}
+
+/// What a file is that begins so, and how it is given, if it is no raw bytes.
+fn told_by(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    let kinds: [(&[u8], _, _); 2] = [
+        (b"\x93NUMPY", "a numpy file", "it as @FILE.npy, without shape and type"),
+        (b"\x89PNG\r\n\x1a\n", "a picture", "it as @FILE.png, without shape and type"),
+    ];
+    kinds.into_iter().find(|(magic, ..)| start.starts_with(magic)).map(|(_, what, form)| (what, form))
 }
 
 /// Whether `+5` is meant, not a file named `5`.

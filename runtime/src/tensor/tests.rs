@@ -173,3 +173,32 @@ fn files() {
     assert!(texts(&missing, &[Reference]).unwrap_err().to_string().starts_with("NOT_FOUND"));
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn files_that_are_no_raw_bytes_or_too_many_are_refused() {
+    use ArgumentKind::Reference;
+    let dir = std::env::temp_dir().join(format!("halite-raw-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let mut array = Vec::new();
+    npy::write(&mut array, &HostTensor::parse("6xf32=1").unwrap()).unwrap();
+    let path = write("array.npy", &array);
+    let picture = write("picture.bin", b"\x89PNG\r\n\x1a\n0000");
+    let raw = write("raw.bin", &[1, 0, 0, 0, 2, 0, 0, 0]);
+    let mut reader = InputReader::new();
+    let mut refused = |text: String| reader.read_all(&[text], &[Reference]).unwrap_err().to_string();
+    assert!(refused(format!("6xf32=@{path}")).contains("is a numpy file"));
+    assert!(refused(format!("3xf32=@{picture}")).contains("is a picture"));
+    assert!(refused(format!("1xi32=@{}", dir.display())).contains("is a folder"));
+    // More than what is read has another shape, unless a later value reads on.
+    reader.read_all(&[&format!("1xi32=@{raw}")], &[Reference]).unwrap();
+    let error = reader.finish().unwrap_err().to_string();
+    assert!(error.contains("holds 8 bytes, and 4 were read, the last for 1xi32"), "{error}");
+    reader.read_all(&[&format!("1xi32=+{raw}")], &[Reference]).unwrap();
+    reader.finish().unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+}

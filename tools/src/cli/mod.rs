@@ -94,6 +94,7 @@ pub fn main() -> ExitCode {
         let name = entry.program.unwrap_or(entry.name).to_owned();
         return (entry.main)(Called { name, arguments });
     }
+    behind_subcommand(&mut arguments);
     let wanted = arguments.first().and_then(|first| first.to_str());
     let known = |entry: &&Entry| wanted.is_some() && (wanted == Some(entry.name) || wanted == entry.program);
     match ENTRIES.iter().find(known) {
@@ -102,6 +103,20 @@ pub fn main() -> ExitCode {
             (entry.main)(Called { name, arguments: arguments.split_off(1) })
         }
         None => no_subcommand(arguments),
+    }
+}
+
+/// Brings flags that all tools have from before the subcommand to behind it: `halite -q devices`.
+fn behind_subcommand(arguments: &mut [OsString]) {
+    let is_level = |arg: &OsString| {
+        let text = arg.to_str().unwrap_or_default();
+        let short = text.strip_prefix('-').filter(|letters| !letters.is_empty());
+        short.is_some_and(|letters| letters.bytes().all(|letter| letter == b'q' || letter == b'v'))
+            || ["--quiet", "--verbose"].contains(&text)
+    };
+    let count = arguments.iter().take_while(|arg| is_level(arg)).count();
+    if let Some(until) = arguments.get(..=count).map(<[_]>::len).filter(|_| count > 0) {
+        arguments[..until].rotate_left(count);
     }
 }
 
@@ -194,6 +209,23 @@ mod tests {
         assert_eq!(json(&["--json"]).ok(), Some(true));
         assert_eq!(json(&["--json=false"]).ok(), Some(false));
         assert!(json(&["--json=perhaps"]).is_err());
+    }
+
+    #[test]
+    fn how_much_is_said_goes_before_and_behind_subcommands() {
+        let moved = |words: &[&str]| {
+            let mut all: Vec<OsString> = words.iter().map(OsString::from).collect();
+            behind_subcommand(&mut all);
+            all.into_iter().map(|word| word.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(moved(&["-q", "devices", "--json"]), ["devices", "-q", "--json"]);
+        assert_eq!(moved(&["-vv", "--quiet", "run", "m"]), ["run", "-vv", "--quiet", "m"]);
+        assert_eq!(moved(&["run", "-v"]), ["run", "-v"]);
+        assert_eq!(moved(&["-q"]), ["-q"]);
+        assert_eq!(moved(&["--help"]), ["--help"]);
+        for words in [&["cache", "-q", "list"][..], &["cache", "list", "-q"], &["cache", "path", "-vv"]] {
+            assert!(console::command::<cache::Flags>().try_get_matches_from(words).is_ok(), "{words:?}");
+        }
     }
 
     #[test]

@@ -125,9 +125,9 @@ fn run(flags: &Flags) -> Result<()> {
         progress::clear();
         return describe::print(&functions(flags, &model)?, flags.json, &mut out);
     }
-    flags.request.check_names(&functions(flags, &model)?)?;
+    let functions = functions(flags, &model)?;
     spare_model(flags, path)?;
-    let compiler = compiler(flags)?;
+    let compiler = compiler(flags, &functions)?;
     if let Some(when) = flags.print_graph {
         write!(out, "{}", compiler.print_graph(&model, when).map_err(refused)?)?;
         return Ok(());
@@ -217,12 +217,13 @@ fn functions(flags: &Flags, model: &Model) -> Result<Vec<FunctionInfo>> {
     Ok(known.into_iter().filter(wanted).collect())
 }
 
-fn compiler(flags: &Flags) -> Result<Compiler> {
+fn compiler(flags: &Flags, functions: &[FunctionInfo]) -> Result<Compiler> {
+    flags.request.check_names(functions)?;
     let mut compiler = Compiler::new()
         .baseline(!flags.no_baseline)
         .precision(flags.precision.into())
         .tuning(place::tuning(flags.tuning.as_deref()))
-        .sizes(flags.request.sizes()?);
+        .sizes(flags.request.sizes(functions)?);
     for name in &flags.target {
         let targets = match name.as_str() {
             "host" => place::host(&flags.devices)?,

@@ -9,6 +9,7 @@ use halite::{Dimension, FunctionInfo, Sizes, Tensor, ValueType};
 use crate::{
     console::{Failure, Result},
     engine::{ArgumentKind, HostTensor, HostValue, InputReader},
+    ports::Port,
 };
 
 /// Most combinations of sizes of a function: few plans hold for many of them.
@@ -49,8 +50,9 @@ pub struct RequestFlags {
 }
 
 impl RequestFlags {
-    /// All versions, as the library takes them.
-    pub fn sizes(&self) -> Result<Sizes> {
+    /// All versions of these functions, as the library takes them.
+    pub fn sizes(&self, functions: &[FunctionInfo]) -> Result<Sizes> {
+        let ports: Vec<Port> = functions.iter().flat_map(Port::inputs).collect();
         let one = |version: Version| {
             let small = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
             let mut sizes = Sizes::new();
@@ -62,7 +64,7 @@ impl RequestFlags {
             }
             version.values.into_iter().fold(sizes, |sizes, (name, value)| sizes.value(name, value))
         };
-        Ok(Sizes::any_of(self.versions()?.into_iter().map(one)).seed(self.seed))
+        Ok(Sizes::any_of(self.versions(&ports)?.into_iter().map(one)).seed(self.seed))
     }
 
     /// Refuses sizes of what no function has: a slip of the pen would compile for other sizes than those that were meant.
@@ -91,22 +93,27 @@ impl RequestFlags {
     }
 
     /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
-    fn versions(&self) -> Result<Vec<Version>> {
+    fn versions(&self, ports: &[Port]) -> Result<Vec<Version>> {
         let mut versions = vec![Version::default()];
+        let mut known = BTreeMap::new();
         for text in &self.dim {
             let (name, given) = named("--dim", text, "NAME=SIZE")?;
+            once(&mut known, name, format!("--dim={text}"))?;
             versions = with_sizes(&versions, name, &sizes(given, &format!("--dim={text}"))?)?;
         }
         for text in &self.bound {
             let (name, bound) = named("--bound", text, "NAME=SIZE")?;
+            once(&mut known, name, format!("--bound={text}"))?;
             if bound.contains(',') {
                 return Err(usage(format!("--bound={text}: give one size or range; --dim takes several")));
             }
             let given = if bound.contains("..") { bound.to_owned() } else { format!("1..{bound}") };
             versions = with_sizes(&versions, name, &sizes(&given, &format!("--bound={text}"))?)?;
         }
+        let mut shaped = BTreeMap::new();
         for text in &self.shape {
             let (name, given) = named("--shape", text, "INPUT=AxBxC")?;
+            once(&mut shaped, name, format!("--shape={text}"))?;
             let known: BTreeSet<String> = versions[0].dims.keys().cloned().collect();
             let mut shapes = Vec::new();
             for dims in given.split(',') {
@@ -118,9 +125,13 @@ impl RequestFlags {
                 bindings.shapes.insert(name.to_owned(), dims);
             })?;
         }
+        let mut valued = BTreeMap::new();
         for text in &self.value {
             let (name, value) = named("--value", text, "INPUT=VALUE")?;
-            let value = Tensor::from(tensor(text, value)?);
+            once(&mut valued, name, format!("--value={text}"))?;
+            let port = ports.iter().find(|port| port.name == name);
+            let spelled = port.map_or(value.into(), |port| port.spelled(value));
+            let value = Tensor::from(tensor(text, &spelled)?);
             versions.iter_mut().for_each(|bindings| {
                 bindings.values.insert(name.to_owned(), value.clone());
             });
@@ -156,6 +167,19 @@ fn named<'a>(flag: &str, text: &'a str, form: &str) -> Result<(&'a str, &'a str)
     text.split_once('=')
         .filter(|(name, rest)| !name.is_empty() && !rest.is_empty())
         .ok_or_else(|| usage(format!("{flag}={text} is not of the form {form}")))
+}
+
+/// Refuses a second flag for the same thing: one of them would count for nothing.
+fn once(known: &mut BTreeMap<String, String>, name: &str, flag: String) -> Result<()> {
+    match known.get(name) {
+        Some(other) => Err(usage(format!(
+            "{flag} contradicts {other}: say once what '{name}' is; --dim takes several sizes"
+        ))),
+        None => {
+            known.insert(name.to_owned(), flag);
+            Ok(())
+        }
+    }
 }
 
 /// Sizes: numbers and ranges, between commas.
@@ -251,7 +275,9 @@ fn product<T>(versions: &[Version], choices: &[T], set: impl Fn(&mut Version, &T
 }
 
 fn tensor(text: &str, value: &str) -> Result<HostTensor> {
-    let read = InputReader::new().read_all(&[value], &[ArgumentKind::Reference]);
+    let mut reader = InputReader::new();
+    let read = reader.read_all(&[value], &[ArgumentKind::Reference]);
+    let read = read.and_then(|values| reader.finish().map(|()| values));
     let values = read.map_err(|status| usage(format!("--value={text}: {}", status.message())))?;
     match <[HostValue; 1]>::try_from(values) {
         Ok([HostValue::Tensor(tensor)]) => Ok(tensor),
@@ -262,6 +288,7 @@ fn tensor(text: &str, value: &str) -> Result<HostTensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ElementType;
 
     fn flags(dim: &[&str], shape: &[&str], value: &[&str]) -> RequestFlags {
         let all = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect();
@@ -275,16 +302,16 @@ mod tests {
     #[test]
     fn ranges_are_all_their_sizes() {
         let of = |flags: RequestFlags, name: &str| {
-            flags.versions().unwrap().iter().map(|v| v.dims[name]).collect::<Vec<_>>()
+            flags.versions(&[]).unwrap().iter().map(|v| v.dims[name]).collect::<Vec<_>>()
         };
         assert_eq!(of(bounds(&["s=4"]), "s"), [1, 2, 3, 4]);
         assert_eq!(of(bounds(&["s=0..2"]), "s"), [0, 1, 2]);
         assert_eq!(of(flags(&["s=1,16..40:8"], &[], &[]), "s"), [1, 16, 24, 32, 40]);
-        let shapes = flags(&[], &["x=1..2x8x3..4"], &[]).versions().unwrap();
+        let shapes = flags(&[], &["x=1..2x8x3..4"], &[]).versions(&[]).unwrap();
         assert_eq!(shapes[1].shapes["x"], [1, 8, 4]);
         assert_eq!(shapes.len(), 4);
         let named = RequestFlags { bound: vec!["n=3".into()], ..flags(&[], &["x=nx8", "y=8xn"], &[]) };
-        let shapes = named.versions().unwrap();
+        let shapes = named.versions(&[]).unwrap();
         assert_eq!(
             (shapes.len(), &shapes[2].shapes["x"][..], &shapes[2].shapes["y"][..]),
             (3, &[3, 8][..], &[8, 3][..])
@@ -293,7 +320,7 @@ mod tests {
 
     #[test]
     fn several_sizes_make_versions() {
-        let versions = flags(&["n=1", "s=16,64"], &["x=1x2,3x4"], &["k=2xi64=5,6"]).versions().unwrap();
+        let versions = flags(&["n=1", "s=16,64"], &["x=1x2,3x4"], &["k=2xi64=5,6"]).versions(&[]).unwrap();
         assert_eq!(versions.len(), 4);
         assert_eq!((versions[1].dims["s"], &versions[1].shapes["x"][..]), (16, &[3, 4][..]));
         assert_eq!((versions[2].dims["s"], &versions[2].shapes["x"][..]), (64, &[1, 2][..]));
@@ -301,8 +328,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_have_the_type_of_their_input() {
+        let port = Port::for_test("c", ArgumentKind::Reference, ElementType::I64, Some(Vec::new()));
+        let versions = flags(&[], &[], &["c=3"]).versions(&[port]).unwrap();
+        assert_eq!(versions[0].values["c"].to_bytes().unwrap()[..], 3i64.to_le_bytes());
+        assert!(flags(&[], &[], &["c=3"]).versions(&[]).is_err());
+    }
+
+    #[test]
     fn wrong_texts_are_told() {
-        let error = |flags: RequestFlags| match flags.versions() {
+        let error = |flags: RequestFlags| match flags.versions(&[]) {
             Err(Failure::Usage(text)) => text,
             other => panic!("{other:?}"),
         };
@@ -316,5 +351,10 @@ mod tests {
         assert!(error(flags(&[], &["x=1..999x1..99"], &[])).contains("98901 versions"));
         assert!(error(bounds(&["a=8..4"])).contains("ranges"));
         assert!(error(bounds(&["a=4,8"])).contains("--dim"));
+        let both = RequestFlags { dim: vec!["n=3".into()], ..bounds(&["n=4"]) };
+        assert!(error(both).contains("--bound=n=4 contradicts --dim=n=3"));
+        assert!(error(flags(&["n=1", "n=2"], &[], &[])).contains("contradicts"));
+        assert!(error(flags(&[], &["x=1", "x=2"], &[])).contains("contradicts"));
+        assert!(error(flags(&[], &[], &["k=i64=1", "k=i64=2"])).contains("contradicts"));
     }
 }

@@ -1,11 +1,12 @@
 //! Which `--input` goes to which input of a function: by name, in order, out of archives and pictures.
 //!
 //! `NAME=VALUE` is a named value if the function has an input with that name, whatever else the text could mean; of several
-//! names that fit, the longest. All other texts are values in order: they go to the inputs that no text names.
+//! names that fit, the longest. The tensors of a list are named `NAME[0]`, `NAME[1]`, …, or are none: `NAME=[]`. All other texts are values
+//! in order: they go to the inputs that no text names.
 
 pub(crate) mod made_up;
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     console::{Failure, Result},
@@ -27,20 +28,24 @@ pub(crate) struct What<'a> {
 /// Reads texts for the ports of a function. What is not given at the end is left out; with names, everything that is not
 /// optional has to be given. `None` is an optional value that is not given.
 pub(crate) fn read(texts: &[String], ports: &[Port], what: What<'_>) -> Result<Vec<Option<HostValue>>> {
-    let mut slots = Slots { ports, what, values: vec![None; ports.len()], named: false };
+    let lists = vec![BTreeMap::new(); ports.len()];
+    let mut slots = Slots {
+        ports,
+        what,
+        values: vec![None; ports.len()],
+        lists,
+        named: false,
+        reader: InputReader::new(),
+    };
     let named = texts.iter().map(|text| name_of(text, ports)).collect::<Vec<_>>();
     // Names first: values in order go to what they leave.
-    for (text, (port, value)) in
-        texts.iter().zip(&named).filter_map(|(text, named)| Some((text, named.as_ref()?)))
-    {
-        slots
-            .by_name(*port, value)
-            .map_err(|failure| failure.context(format!("parsing {} `{text}`", what.one)))?;
+    for (text, named) in texts.iter().zip(&named).filter_map(|(text, named)| Some((text, named.as_ref()?))) {
+        slots.by_name(named).map_err(|failure| failure.context(format!("parsing {} `{text}`", what.one)))?;
     }
-    let mut reader = InputReader::new();
     for text in texts.iter().zip(&named).filter(|(_, named)| named.is_none()).map(|(text, _)| text) {
-        slots.in_order(&mut reader, text)?;
+        slots.in_order(text)?;
     }
+    slots.reader.finish().map_err(|error| Failure::from(error).context(format!("parsing {}s", what.one)))?;
     slots.finish()
 }
 
@@ -50,19 +55,48 @@ pub(crate) fn needs_ports(texts: &[String]) -> bool {
     texts.iter().any(|text| looks_named(text) || archive(text).is_some() || picture_file(text).is_some())
 }
 
-/// The port that a text names, and its value.
-pub(crate) fn name_of<'t>(text: &'t str, ports: &[Port]) -> Option<(usize, &'t str)> {
+/// What a text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named<'t> {
+    /// The port.
+    pub port: usize,
+    /// Which of its tensors, where it is a list.
+    pub tensor: Option<usize>,
+    /// What stands behind `NAME=`.
+    pub value: &'t str,
+}
+
+/// What a text names, if it does.
+pub(crate) fn name_of<'t>(text: &'t str, ports: &[Port]) -> Option<Named<'t>> {
     let fits = |(index, port): (usize, &Port)| {
-        let value =
-            text.strip_prefix(port.name.as_str()).filter(|_| !port.name.is_empty())?.strip_prefix('=')?;
-        Some((port.name.len(), index, value))
+        let rest = text.strip_prefix(port.name.as_str()).filter(|_| !port.name.is_empty())?;
+        let (tensor, value) = match rest.strip_prefix('=') {
+            Some(value) => (None, value),
+            None => {
+                let (number, value) = rest.strip_prefix('[').filter(|_| port.is_list)?.split_once("]=")?;
+                (Some(place(number)?), value)
+            }
+        };
+        Some((text.len() - value.len(), index, Named { port: index, tensor, value }))
     };
-    let longest = ports
-        .iter()
-        .enumerate()
-        .filter_map(fits)
-        .max_by_key(|(length, index, _)| (*length, usize::MAX - index));
-    longest.map(|(_, index, value)| (index, value))
+    let fitting = ports.iter().enumerate().filter_map(fits);
+    let longest = fitting.max_by_key(|(length, index, _)| (*length, usize::MAX - index));
+    longest.map(|(_, _, named)| named)
+}
+
+/// A place in a list.
+fn place(digits: &str) -> Option<usize> {
+    digits.parse().ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// The port of an array's name in an archive, and which of its tensors it is.
+fn array_of(name: &str, ports: &[Port]) -> Option<(usize, Option<usize>)> {
+    let exact = ports.iter().position(|port| port.name == name && !port.is_list).map(|port| (port, None));
+    exact.or_else(|| {
+        let (list, number) = name.strip_suffix(']')?.rsplit_once('[')?;
+        let port = ports.iter().position(|port| port.is_list && port.name == list)?;
+        Some((port, Some(place(number)?)))
+    })
 }
 
 /// Whether what stands before `=` can only be a name.
@@ -94,29 +128,47 @@ struct Slots<'a> {
     ports: &'a [Port],
     what: What<'a>,
     values: Vec<Option<HostValue>>,
+    /// Tensors of lists by their places.
+    lists: Vec<BTreeMap<usize, HostValue>>,
     /// Whether a value was given by name.
     named: bool,
+    /// Reads all texts: `+FILE` reads on where another stopped.
+    reader: InputReader,
 }
 
 impl Slots<'_> {
-    fn put(&mut self, port: usize, value: HostValue) -> Result<()> {
-        if self.values[port].is_some() {
-            let text = format!("{} '{}' is given twice", self.what.one, self.ports[port].name);
+    fn put(&mut self, port: usize, tensor: Option<usize>, value: HostValue) -> Result<()> {
+        let before = match tensor {
+            Some(index) => self.lists[port].insert(index, value),
+            None => self.values[port].replace(value),
+        };
+        let both = self.values[port].is_some() && !self.lists[port].is_empty();
+        if before.is_some() || both {
+            let at = tensor.map(|index| format!("[{index}]")).unwrap_or_default();
+            let text = format!("{} '{}{at}' is given twice", self.what.one, self.ports[port].name);
             return Err(Failure::Usage(text));
         }
-        self.values[port] = Some(value);
         Ok(())
     }
 
     /// The ports without a value.
     fn free(&self) -> Vec<usize> {
-        (0..self.ports.len()).filter(|port| self.values[*port].is_none()).collect()
+        let is_free = |port: &usize| self.values[*port].is_none() && self.lists[*port].is_empty();
+        (0..self.ports.len()).filter(is_free).collect()
     }
 
     /// `NAME=VALUE`.
-    fn by_name(&mut self, port: usize, text: &str) -> Result<()> {
+    fn by_name(&mut self, named: &Named<'_>) -> Result<()> {
         self.named = true;
-        let Port { name, kind, .. } = &self.ports[port];
+        let Named { port, tensor, value: text } = *named;
+        let Port { name, kind, is_list, .. } = &self.ports[port];
+        if *is_list && tensor.is_none() {
+            return match text {
+                "[]" => self.put(port, None, HostValue::List(Vec::new())),
+                "(null)" | "(ignored)" => self.put(port, None, HostValue::Null),
+                _ => Err(self.is_a_list(port)),
+            };
+        }
         if let Some(path) = archive(text) {
             let mut arrays = npz::read(path)?;
             let same = arrays.iter().position(|(array, _)| array == name);
@@ -127,19 +179,28 @@ impl Slots<'_> {
                 Failure::invalid(text)
             })?;
             let value = of_array(arrays.swap_remove(index).1, *kind)?;
-            return self.put(port, value);
+            return self.put(port, tensor, value);
         }
         if let Some(path) = picture_file(text) {
             let value = self.picture(path, port)?;
-            return self.put(port, value);
+            return self.put(port, tensor, value);
         }
-        let mut values = InputReader::new().read_all(&[text], &[*kind])?;
+        let text = self.ports[port].spelled(text);
+        let mut values = self.reader.read_all(&[&*text], &[*kind])?;
         let value = values.pop().ok_or_else(|| Failure::invalid(format!("'{text}' has no array")))?;
-        self.put(port, value)
+        self.put(port, tensor, value)
+    }
+
+    /// What to say of a list that is given as one.
+    fn is_a_list(&self, port: usize) -> Failure {
+        let Port { name, .. } = &self.ports[port];
+        Failure::Usage(format!(
+            "'{name}' is a list: give its tensors by their names ({name}[0]=…, {name}[1]=…), or none ({name}=[])"
+        ))
     }
 
     /// A text that names no port.
-    fn in_order(&mut self, reader: &mut InputReader, text: &str) -> Result<()> {
+    fn in_order(&mut self, text: &str) -> Result<()> {
         let free = self.free();
         if free.is_empty() && archive(text).is_none() && !looks_named(text) {
             let all = ports::list(self.ports);
@@ -160,38 +221,48 @@ impl Slots<'_> {
             return Err(self.unknown_name(text));
         } else {
             let kinds: Vec<ArgumentKind> = free.iter().map(|port| self.ports[*port].kind).collect();
-            reader.read_all(&[text], &kinds)?
+            let text = free.first().map_or(text.into(), |port| self.ports[*port].spelled(text));
+            self.reader.read_all(&[&*text], &kinds)?
         };
-        free.into_iter().zip(read).try_for_each(|(port, value)| self.put(port, value))
+        free.into_iter().zip(read).try_for_each(|(port, value)| match self.ports[port].is_list {
+            true if value != HostValue::Null => Err(self.is_a_list(port)),
+            _ => self.put(port, None, value),
+        })
     }
 
-    /// All arrays of an archive: by name where a port has it, the others in order.
+    /// All arrays of an archive: by name where one of them has a name of a port, else in order.
     fn archive(&mut self, path: &Path) -> Result<()> {
-        let mut others = Vec::new();
-        for (name, array) in npz::read(path)? {
-            let port = self.ports.iter().position(|port| port.name == name);
-            match port {
-                Some(port) => {
-                    self.named = true;
-                    let value = of_array(array, self.ports[port].kind)?;
-                    self.put(port, value)?;
-                }
-                None => others.push((name, array)),
-            }
-        }
+        let arrays = npz::read(path)?;
+        let too_many = |name: &str, why: &str| {
+            let (file, one, all) = (path.display(), self.what.one, ports::list(self.ports));
+            Failure::invalid(format!("'{file}' has an array '{name}'{why}; {one}s: {all}"))
+        };
+        let named: Vec<_> = arrays.iter().map(|(name, _)| array_of(name, self.ports)).collect();
         let free = self.free();
-        if let Some((name, _)) = others.get(free.len()) {
-            let text = format!(
-                "'{}' has an array '{name}' too many; {}s: {}",
-                path.display(),
-                self.what.one,
-                ports::list(self.ports)
-            );
-            return Err(Failure::invalid(text));
-        }
-        for (port, (_, array)) in free.into_iter().zip(others) {
+        let places: Vec<(usize, Option<usize>)> = match named.iter().any(Option::is_some) {
+            // A name that is none is a slip of the pen: in order, it would be the value of another.
+            true => {
+                let places = arrays.iter().zip(&named).map(|((name, _), place)| {
+                    place.ok_or_else(|| {
+                        too_many(name, &format!(", and there is no {} of this name", self.what.one))
+                    })
+                });
+                places.collect::<Result<_>>()?
+            }
+            false => {
+                if let Some((name, _)) = arrays.get(free.len()) {
+                    return Err(too_many(name, " too many"));
+                }
+                free.into_iter().map(|port| (port, None)).collect()
+            }
+        };
+        self.named |= named.iter().any(Option::is_some);
+        for ((port, tensor), (_, array)) in places.into_iter().zip(arrays) {
+            if self.ports[port].is_list && tensor.is_none() {
+                return Err(self.is_a_list(port));
+            }
             let value = of_array(array, self.ports[port].kind)?;
-            self.put(port, value)?;
+            self.put(port, tensor, value)?;
         }
         Ok(())
     }
@@ -219,6 +290,17 @@ impl Slots<'_> {
 
     /// The values up to the last one that is given.
     fn finish(mut self) -> Result<Vec<Option<HostValue>>> {
+        for (port, list) in std::mem::take(&mut self.lists).into_iter().enumerate() {
+            if let Some(last) = list.keys().next_back() {
+                if let Some(missing) = (0..*last).find(|index| !list.contains_key(index)) {
+                    let Port { name, .. } = &self.ports[port];
+                    let text =
+                        format!("no {} is given for '{name}[{missing}]'; '{name}[{last}]' is", self.what.one);
+                    return Err(Failure::Usage(text));
+                }
+                self.values[port] = Some(HostValue::List(list.into_values().collect()));
+            }
+        }
         let given = self.values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let needed = if self.named { self.ports.len() } else { given };
         let missing = |port: &usize| self.values[*port].is_none() && !self.ports[*port].is_optional;

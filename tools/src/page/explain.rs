@@ -184,26 +184,27 @@ mod tests {
     use super::*;
 
     fn operation(name: &str, reads: &[usize], live_bytes: u64) -> OperationReport {
-        OperationReport {
-            location: name.to_owned(),
-            operation: "matmul:m=1".to_owned(),
-            variant: "matmul.f32".to_owned(),
-            reads: reads.to_vec(),
-            live_bytes,
-            flops: 10.0,
-            ..OperationReport::default()
-        }
+        let mut made = OperationReport::default();
+        made.location = name.to_owned();
+        made.operation = "matmul:m=1".to_owned();
+        made.variant = "matmul.f32".to_owned();
+        made.reads = reads.to_vec();
+        made.live_bytes = live_bytes;
+        made.flops = 10.0;
+        made
     }
 
     #[test]
     fn the_page_draws_who_reads_whom_and_names_stay_text() {
-        let operations =
+        let mut report = Report::default();
+        report.targets.push(TargetReport::default());
+        report.targets[0].functions.push(FunctionReport::default());
+        let function = &mut report.targets[0].functions[0];
+        function.name = "main".to_owned();
+        function.versions.push(WorkReport::default());
+        function.versions[0].operations =
             vec![operation("<b>", &[], 64), operation("c", &[0], 96), operation("d", &[0, 1], 32)];
-        let work = WorkReport { operations, ..WorkReport::default() };
-        let function =
-            FunctionReport { name: "main".to_owned(), versions: vec![work], ..FunctionReport::default() };
-        let target = TargetReport { functions: vec![function], ..TargetReport::default() };
-        let page = explain(&Report { targets: vec![target], ..Report::default() });
+        let page = explain(&report);
         assert_eq!(page.matches("class=\"edge\"").count(), 3);
         assert_eq!(page.matches("class=\"node\"").count(), 3);
         assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     console::{Failure, Result},
-    engine::{FunctionInfo, HostTensor, HostValue, Value},
+    engine::{HostTensor, HostValue, Value},
     flags::CompareFlags,
     inputs::{self, What},
     ports::Port,
@@ -28,9 +28,9 @@ pub(super) struct Report {
 }
 
 /// Compares all results.
-pub(super) fn check(info: &FunctionInfo, results: &[Value], flags: &CompareFlags) -> Result<Report> {
+pub(super) fn check(ports: &[Port], results: &[Value], flags: &CompareFlags) -> Result<Report> {
     let what = What { one: "expected output", pictures: None };
-    let expected = inputs::read(&flags.expected_output, &Port::outputs(info), what)
+    let expected = inputs::read(&flags.expected_output, ports, what)
         .map_err(|failure| failure.context("parsing expected function outputs"))?;
     let expected: Vec<_> = expected.into_iter().map(|value| value.unwrap_or(HostValue::Null)).collect();
     let mut failures = Vec::new();
@@ -104,6 +104,7 @@ fn expected_type(value: &HostValue) -> &'static str {
         HostValue::F64(_) => "f64",
         HostValue::Tensor(_) => object::BUFFER_VIEW,
         HostValue::Buffer(_) => object::BUFFER,
+        HostValue::List(_) => "vm.list",
         HostValue::Null | HostValue::Ignored(_) => "empty",
     }
 }

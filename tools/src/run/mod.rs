@@ -14,7 +14,6 @@ use serde_json::json;
 use crate::{
     console::{self, CommonFlags, Failure, Result, tool},
     devices,
-    engine::Value,
     flags::{self, CompareFlags, DeviceFlags, InputFlags, ModuleFlags},
     foreign,
     interrupt::{self, Watchdog, cancel_on_interrupt},
@@ -27,7 +26,7 @@ use crate::{
 };
 
 use self::{
-    output::Plan,
+    output::{Plan, Results},
     top::{Ranking, Top, TopFlags},
 };
 
@@ -65,8 +64,8 @@ pub struct Flags {
     #[command(flatten)]
     inputs: InputFlags,
     /// What to do with a result: NAME=WHERE for the result of that name, or WHERE for the next one that none names. - prints
-    /// it, @FILE.npy or +FILE.npy writes or appends an array, @FILE.png or .jpg a picture, @FILE or +FILE raw bytes, nothing
-    /// drops it; @FILE.npz takes all results that nothing else names. Default: all are printed
+    /// it, @FILE.npy or +FILE.npy writes or appends an array, @FILE.png or .jpg a picture, @FILE or +FILE raw bytes, no text at
+    /// all drops it; @FILE.npz takes all results that nothing else names. Default: all are printed
     #[arg(
         long = "output",
         value_name = "WHERE",
@@ -160,8 +159,8 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
         }
     };
     progress::go_on("writing results");
-    let results = results.into_values();
-    let done = Done { session: &session, info: &info, outputs: &outputs, results: &results };
+    let results = Results::new(&outputs, results.into_values(), info.module.is_empty());
+    let done = Done { session: &session, info: &info, results: &results };
     let outcome = finish(flags, &done, &plan, top.as_ref(), out).map_err(|failure| {
         failure
             .context("processing function outputs")
@@ -178,28 +177,27 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
 struct Done<'a> {
     session: &'a Session,
     info: &'a FunctionInfo,
-    outputs: &'a [Port],
-    results: &'a [Value],
+    results: &'a Results,
 }
 
 fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &mut dyn Write) -> Result<()> {
     if !flags.compare.expected_output.is_empty() {
-        let report = expect::check(done.info, done.results, &flags.compare)?;
+        let report = expect::check(&done.results.ports, &done.results.values, &flags.compare)?;
         return expect::print(&report, flags.json, flags.max_elements, out);
     }
-    let ranking = top.map(|top| top.rank(done.results)).transpose()?;
+    let ranking = top.map(|top| top.rank(&done.results.values)).transpose()?;
     if flags.json {
         return print_json(flags, done, plan, ranking.as_ref(), out);
     }
     let name = |index: usize| {
-        let name = done.outputs.get(index).and_then(Port::own_name);
+        let name = done.results.ports.get(index).and_then(Port::own_name);
         name.map(|name| format!(" '{}'", visible(name))).unwrap_or_default()
     };
     let ranked = |index: usize| ranking.as_ref().filter(|ranking| ranking.result == index);
     if !flags.output.is_empty() {
-        plan.write(done.outputs, done.results, flags.max_elements, out)?;
+        plan.write(done.results, flags.max_elements, out)?;
     }
-    for (i, value) in done.results.iter().enumerate() {
+    for (i, value) in done.results.values.iter().enumerate() {
         match ranked(i) {
             Some(ranking) => {
                 write!(out, "result[{i}]{}: ", name(i))?;
@@ -224,12 +222,12 @@ fn print_json(
 ) -> Result<()> {
     // Files are still written; the object says what was computed.
     if !flags.output.is_empty() {
-        plan.write(done.outputs, done.results, flags.max_elements, &mut std::io::sink())?;
+        plan.write(done.results, flags.max_elements, &mut std::io::sink())?;
     }
-    let mut values = Vec::with_capacity(done.results.len());
-    for (i, value) in done.results.iter().enumerate() {
+    let mut values = Vec::with_capacity(done.results.values.len());
+    for (i, value) in done.results.values.iter().enumerate() {
         let mut object = values::to_json(value, flags.max_elements)?;
-        if let Some(name) = done.outputs.get(i).and_then(Port::own_name) {
+        if let Some(name) = done.results.ports.get(i).and_then(Port::own_name) {
             object["name"] = name.into();
         }
         values.push(object);

@@ -1,6 +1,7 @@
 //! `--output`: where results go, by name or in order.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, OpenOptions},
     io::{BufWriter, Write},
     path::{Path, PathBuf},
@@ -11,7 +12,7 @@ use halite::hal::ResultExt;
 use crate::{
     console::{Failure, Result},
     engine::{ElementType, HostTensor, Value, npy, status},
-    inputs::{has_extension, name_of},
+    inputs::{Named, has_extension, name_of},
     npz, picture,
     ports::{self, Port},
     values, whole,
@@ -32,6 +33,17 @@ enum Destination {
 }
 
 impl Destination {
+    /// Refuses a place that has room for one array for all tensors of a list.
+    fn check_for_list(&self, text: &str, name: &str) -> Result<()> {
+        match self {
+            Destination::Nowhere | Destination::Printed | Destination::Archive(_) => Ok(()),
+            _ => Err(Failure::Usage(format!(
+                "--output={text}: '{name}' is a list; name its tensors ({name}[0]=…, {name}[1]=…), or give it an archive \
+                 ({name}=@FILE.npz)"
+            ))),
+        }
+    }
+
     fn parse(text: &str) -> Result<Destination> {
         let path = match text.strip_prefix(['@', '+']) {
             Some(path) => path,
@@ -44,11 +56,10 @@ impl Destination {
             None if text.is_empty() => return Ok(Destination::Nowhere),
             None if text == "-" => return Ok(Destination::Printed),
             None => {
-                let error = status!(
-                    Unimplemented,
-                    "unsupported output mode specification '{text}'; it is -, @FILE, +FILE or nothing, behind NAME= or in order"
-                );
-                return Err(error.annotate("outputting results").into());
+                return Err(Failure::Usage(format!(
+                    "unsupported output mode specification '{text}'; after --output= or --output=NAME= stands - (print), @FILE, +FILE, \
+                     or no text at all (drop)"
+                )));
             }
         };
         let (path, append) = (PathBuf::from(path), text.starts_with('+'));
@@ -70,8 +81,8 @@ impl Destination {
 /// Where all results go.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Places by name: the result and its place.
-    named: Vec<(usize, Destination)>,
+    /// Places by name: the result, the tensor of it where it is a list, and its place.
+    named: Vec<(usize, Option<usize>, Destination)>,
     /// Places in order.
     ordered: Vec<Destination>,
     /// The archive that takes what nothing else names.
@@ -84,11 +95,17 @@ impl Plan {
         let mut plan = Plan { named: Vec::new(), ordered: Vec::new(), rest: None };
         for text in texts {
             match name_of(text, ports) {
-                Some((index, place)) if plan.named.iter().all(|(other, _)| *other != index) => {
-                    plan.named.push((index, Destination::parse(place)?));
-                }
-                Some((index, _)) => {
-                    return Err(Failure::Usage(format!("output '{}' is given twice", ports[index].name)));
+                Some(Named { port, tensor, value }) => {
+                    let own = |other: &Option<usize>| tensor.is_none() || other.is_none() || tensor == *other;
+                    if plan.named.iter().any(|(other, at, _)| *other == port && own(at)) {
+                        let text = format!("output '{}' is given twice", ports[port].name);
+                        return Err(Failure::Usage(text));
+                    }
+                    let place = Destination::parse(value).map_err(|failure| unknown(failure, text, ports))?;
+                    if ports[port].is_list && tensor.is_none() {
+                        place.check_for_list(text, &ports[port].name)?;
+                    }
+                    plan.named.push((port, tensor, place));
                 }
                 None => match Destination::parse(text).map_err(|failure| unknown(failure, text, ports))? {
                     Destination::Archive(path) if plan.rest.is_none() => plan.rest = Some(path),
@@ -99,19 +116,57 @@ impl Plan {
                 },
             }
         }
+        plan.check_files()?;
         Ok(plan)
     }
 
-    /// Writes each result where it goes.
-    pub fn write(
-        &self,
-        ports: &[Port],
-        results: &[Value],
-        max_elements: u64,
-        out: &mut dyn Write,
-    ) -> Result<()> {
+    /// Refuses two results in one file, where one would be lost.
+    fn check_files(&self) -> Result<()> {
+        let all = self.named.iter().map(|(_, _, place)| place).chain(&self.ordered);
+        let mut known = BTreeSet::new();
+        for place in all {
+            let (Destination::Array { path, append: false }
+            | Destination::Bytes { path, append: false }
+            | Destination::Picture(path)) = place
+            else {
+                continue;
+            };
+            if !known.insert(path) {
+                let text =
+                    format!("two outputs go to '{}': one would be lost; +FILE appends", path.display());
+                return Err(Failure::Usage(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each result and where it goes, `of` what the function declares.
+    fn places(&self, results: &Results) -> Result<(Vec<(usize, &Destination)>, Vec<usize>)> {
+        let mut all = Vec::new();
+        for (port, tensor, place) in &self.named {
+            let own: Vec<usize> = results.of(*port).collect();
+            match tensor {
+                None => all.extend(own.into_iter().map(|index| (index, place))),
+                Some(at) => {
+                    let index = own.get(*at).ok_or_else(|| {
+                        let name = &results.declared[*port].name;
+                        Failure::invalid(format!(
+                            "the list '{name}' has {} tensors: there is no '{name}[{at}]'",
+                            own.len()
+                        ))
+                    })?;
+                    all.push((*index, place));
+                }
+            }
+        }
         let free: Vec<usize> =
-            (0..results.len()).filter(|i| self.named.iter().all(|(named, _)| named != i)).collect();
+            (0..results.values.len()).filter(|i| all.iter().all(|(named, _)| named != i)).collect();
+        Ok((all, free))
+    }
+
+    /// Writes each result where it goes.
+    pub fn write(&self, results: &Results, max_elements: u64, out: &mut dyn Write) -> Result<()> {
+        let (mut all, free) = self.places(results)?;
         let strict = self.named.is_empty() && self.rest.is_none();
         if self.ordered.len() > free.len() || (strict && self.ordered.len() != free.len()) {
             return Err(status!(
@@ -119,28 +174,66 @@ impl Plan {
                 "{} outputs specified but the provided variant list only has {} elements; give one --output for each \
                  result, or none",
                 self.ordered.len() + self.named.len(),
-                results.len()
+                results.values.len()
             )
             .annotate("outputting results")
             .into());
         }
-        let ordered = free.iter().copied().zip(&self.ordered);
-        let mut all: Vec<(usize, &Destination)> =
-            self.named.iter().map(|(i, place)| (*i, place)).chain(ordered).collect();
+        all.extend(free.iter().copied().zip(&self.ordered));
         all.sort_by_key(|(index, _)| *index);
+        let mut archives: Vec<(&Path, Vec<usize>)> = Vec::new();
         for (index, place) in &all {
-            let value = results.get(*index).ok_or_else(|| {
-                Failure::invalid(format!("the function gave {} results, not {}", results.len(), index + 1))
-            })?;
-            put(place, &name(ports, *index), value, max_elements, out)?;
+            match place {
+                Destination::Archive(path) => match archives.iter_mut().find(|(other, _)| other == path) {
+                    Some((_, members)) => members.push(*index),
+                    None => archives.push((path, vec![*index])),
+                },
+                place => put(place, &results.values[*index], max_elements, out)?,
+            }
         }
         if let Some(path) = &self.rest {
-            let left = (0..results.len()).filter(|i| all.iter().all(|(taken, _)| taken != i));
-            let arrays =
-                left.map(|i| Ok((name(ports, i), to_tensor(&results[i])?))).collect::<Result<Vec<_>>>()?;
-            archive(path, &arrays)?;
+            let left = (0..results.values.len()).filter(|i| all.iter().all(|(taken, _)| taken != i));
+            archives.push((path, left.collect()));
+        }
+        for (path, members) in archives {
+            let array = |i: usize| Ok((name(&results.ports, i), to_tensor(&results.values[i])?));
+            archive(path, &members.into_iter().map(array).collect::<Result<Vec<_>>>()?)?;
         }
         Ok(())
+    }
+}
+
+/// What a call gave: the tensors of a model's lists one by one.
+pub(super) struct Results {
+    /// What the function declares.
+    declared: Vec<Port>,
+    /// How many results each of these is.
+    counts: Vec<usize>,
+    /// What each result is.
+    pub ports: Vec<Port>,
+    pub values: Vec<Value>,
+}
+
+impl Results {
+    /// Of a function that declares these, of a model or of a module, whose lists stay as they are.
+    pub fn new(declared: &[Port], values: Vec<Value>, is_model: bool) -> Results {
+        let count = |value: &Value| match value {
+            Value::List(values) if is_model => values.len(),
+            _ => 1,
+        };
+        let counts = values.iter().map(count).collect();
+        let (ports, values) = match is_model {
+            true => ports::one_by_one(declared, values),
+            false => (declared.to_vec(), values),
+        };
+        Results { declared: declared.to_vec(), counts, ports, values }
+    }
+
+    /// The results of one that is declared.
+    fn of(&self, port: usize) -> std::ops::Range<usize> {
+        let count = |port: usize| self.counts.get(port).copied().unwrap_or(0);
+        let first = (0..port).map(count).sum();
+        first..first + count(port)
     }
 }
 
@@ -161,7 +254,7 @@ fn unknown(failure: Failure, text: &str, ports: &[Port]) -> Failure {
     }
 }
 
-fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &mut dyn Write) -> Result<()> {
+fn put(place: &Destination, value: &Value, max_elements: u64, out: &mut dyn Write) -> Result<()> {
     match place {
         Destination::Nowhere => Ok(()),
         Destination::Printed => values::print(out, value, max_elements),
@@ -190,7 +283,8 @@ fn put(place: &Destination, name: &str, value: &Value, max_elements: u64, out: &
             picture::write(&mut bytes, path, &to_tensor(value)?)?;
             whole::write(path, |out| out.write_all(&bytes))
         }
-        Destination::Archive(path) => archive(path, &[(name.to_owned(), to_tensor(value)?)]),
+        // These are written when all that goes into them is known.
+        Destination::Archive(_) => Ok(()),
     }
 }
 
@@ -250,9 +344,13 @@ mod tests {
     fn written(texts: &[&str], names: &[&str]) -> Result<String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         let ports = ports(names);
-        let results: Vec<Value> = (0..names.len()).map(|i| Value::I32(i as i32)).collect();
+        let one = |(i, name): (usize, &&str)| {
+            let value = Value::I32(i as i32);
+            if name.ends_with('*') { Value::List(vec![value, Value::I32(10)]) } else { value }
+        };
+        let results: Vec<Value> = names.iter().enumerate().map(one).collect();
         let mut out = Vec::new();
-        Plan::new(&texts, &ports)?.write(&ports, &results, 10, &mut out)?;
+        Plan::new(&texts, &ports)?.write(&Results::new(&ports, results, true), 10, &mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -266,10 +364,37 @@ mod tests {
         assert!(error(&["b=-", "-", "-"], &["a", "b"]).contains("3 outputs specified but"));
         assert!(error(&["b=-", "b="], &["a", "b"]).contains("'b' is given twice"));
         assert!(error(&["c=-"], &["a", "b"]).contains("outputs: 'a' i32, 'b' i32"));
-        assert!(error(&["o.txt"], &["a"]).contains("unsupported output mode"));
+        for text in ["o.txt", "nothing", "a=nothing"] {
+            let failure = written(&[text], &["a"]).unwrap_err();
+            assert!(matches!(failure, Failure::Usage(_)), "it is told before the call");
+            let failure = failure.to_string();
+            assert!(
+                failure.contains("unsupported output mode") && failure.contains("no text at all"),
+                "{failure}"
+            );
+        }
+        assert!(error(&["@o.npy", "o.npy"], &["a", "b"]).contains("two outputs go to 'o.npy'"));
         // It would have been a file of that name.
         let text = error(&["c=@o.npy"], &["a"]);
         assert!(text.contains("no output 'c'; outputs: 'a' i32"), "{text}");
+    }
+
+    #[test]
+    fn tensors_of_lists_go_by_name_or_in_order() {
+        assert_eq!(written(&["-", "-", "-"], &["y*", "w"]).unwrap(), "i32=0\ni32=10\ni32=1\n");
+        assert_eq!(written(&["y*[1]=-"], &["y*", "w"]).unwrap(), "i32=10\n");
+        assert_eq!(written(&["w=-"], &["y*", "w"]).unwrap(), "i32=1\n");
+        assert_eq!(written(&["y*=", "-"], &["y*", "w"]).unwrap(), "i32=1\n");
+        assert_eq!(written(&["y*=-"], &["y*", "w"]).unwrap(), "i32=0\ni32=10\n");
+        let error = |texts: &[&str]| written(texts, &["y*", "w"]).unwrap_err().to_string();
+        assert!(error(&["y*[2]=-"]).contains("has 2 tensors"));
+        assert!(error(&["y*=@y.npy"]).contains("is a list"));
+        assert!(error(&["y*=-", "y*[0]=-"]).contains("given twice"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.npz").display().to_string();
+        written(&[&format!("y*=@{path}"), &format!("w=@{path}")], &["y*", "w"]).unwrap();
+        let names = npz::read(Path::new(&path)).unwrap().into_iter().map(|(name, _)| name);
+        assert_eq!(names.collect::<Vec<_>>(), ["y*[0]", "y*[1]", "w"]);
     }
 
     #[test]

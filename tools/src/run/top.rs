@@ -69,7 +69,9 @@ impl TopFlags {
 }
 
 fn read_labels(path: &Path) -> Result<Vec<String>> {
-    Ok(text_file::read(path)?.lines().map(|line| line.trim().to_owned()).collect())
+    let text = text_file::read(path)?;
+    // Blank lines at the end name nothing.
+    Ok(text.trim_end().lines().map(|line| line.trim().to_owned()).collect())
 }
 
 impl Top {
@@ -182,7 +184,7 @@ mod tests {
     fn labels_have_to_fit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("labels.txt");
-        fs::write(&path, "cat\r\ndog\n").unwrap();
+        fs::write(&path, "cat\r\ndog\n\n").unwrap();
         let flags = TopFlags { labels: Some(path), ..TopFlags::default() };
         let top = flags.read().unwrap().unwrap();
         let ranking = top.rank_scores(0, String::new(), vec![0.25, 0.75]).unwrap();

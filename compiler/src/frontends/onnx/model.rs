@@ -136,7 +136,8 @@ impl Model {
     /// As [`Model::graph`], and when `control` ends the work.
     pub fn graph_with(&self, bindings: &Bindings, control: &Control) -> Result<Graph> {
         let importer = Importer::new(&self.proto, self.bytes, &*self.external, compute, control);
-        importer.import(&self.inputs(), bindings)
+        let made = importer.import(&self.inputs(), bindings);
+        made.map_err(|error| survey::beside(&self.proto, error, control.at(Stage::Importing)))
     }
 }
 

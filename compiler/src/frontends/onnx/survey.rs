@@ -11,7 +11,7 @@ use super::{
     ops, order, sequence,
 };
 use crate::{
-    SourceLocation, UnsupportedOperator,
+    CompileError, SourceLocation, UnsupportedOperator,
     control::Watch,
     frontends::outline::{FunctionOutline, Outline, PartOutline, RunsOn},
 };
@@ -78,6 +78,29 @@ pub(super) fn all(
         all.insert(0, found);
     }
     Ok(all)
+}
+
+/// What is not supported, with all operators that nothing imports beside it: who mends one of them finds the others at once.
+pub(super) fn beside(model: &Model, error: CompileError, watch: Watch<'_>) -> CompileError {
+    let CompileError::Unsupported { location, reason } = &error else { return error };
+    let (mut all, mut own) = (Vec::new(), None);
+    let looked = each_needed(model, &mut |met| {
+        watch.check()?;
+        if met.location == *location {
+            own = Some(operator(met.node, met.domain, met.version, met.location.clone()));
+        }
+        if !met.is_imported {
+            operator(met.node, met.domain, met.version, met.location).add_to(&mut all);
+        }
+        Ok(())
+    });
+    match own {
+        Some(own) if looked.is_ok() && !all.is_empty() => {
+            all.insert(0, UnsupportedOperator { reason: Some(reason.clone()), ..own });
+            CompileError::UnsupportedOperators { operators: all }
+        }
+        _ => error,
+    }
 }
 
 /// The operators of a model, with how often they are called, and whether there is an importer for each.
@@ -239,14 +262,23 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_known_operators_are_refused_as_before() {
+    fn what_known_operators_lack_is_told_with_those_that_are_unknown() {
         let of = |name: &str| port(name, FLOAT, &[4]);
         let nodes = [
             node("Cast", &["x"], &["c"], &[crate::frontends::onnx::encode::int("to", 8)]),
             node("Frob", &["c"], &["y"], &[]),
         ];
-        let bytes = model(&graph(&nodes, &[], &[of("x")], &[of("y")]), &[]);
-        let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err();
-        assert!(matches!(error, CompileError::Unsupported { .. }), "{error}");
+        let refused = |nodes: &[_], output: &str| {
+            let bytes = model(&graph(nodes, &[], &[of("x")], &[of(output)]), &[]);
+            Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err()
+        };
+        let alone = refused(&nodes[..1], "c");
+        let CompileError::Unsupported { reason, .. } = &alone else { panic!("{alone}") };
+        let both = refused(&nodes, "y");
+        let text = both.to_string();
+        let CompileError::UnsupportedOperators { operators } = both else { panic!("{text}") };
+        assert_eq!(operators.iter().map(|o| o.name.as_str()).collect::<Vec<_>>(), ["Cast", "Frob"]);
+        assert_eq!(operators[0].reason.as_ref(), Some(reason));
+        assert!(text.contains("2 operators") && text.contains(reason.as_str()), "{text}");
     }
 }

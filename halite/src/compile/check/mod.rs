@@ -22,7 +22,9 @@ use self::{
 use super::{Model, Precision, Sizes, Tuning};
 use crate::{
     Cache, Device, Error, ErrorKind, FunctionInfo, Inputs, Outputs, Result, RunOptions, Session, Source,
-    Tensor, Value, options::Limits,
+    Tensor, Value,
+    options::Limits,
+    session::{check, lists},
 };
 
 /// Most bytes of all results of operations together: all are kept on the device and on the host.
@@ -140,7 +142,7 @@ impl Checker {
             return Err(Error::new(ErrorKind::OutOfMemory, text));
         }
         let session = session(&exposed, &info.name, device, &compile, &limits, options)?;
-        let given: Vec<Value> = values.into_iter().filter(|value| !matches!(value, Value::Null)).collect();
+        let given: Vec<Value> = lists::one_by_one(&values).cloned().collect();
         let start = Instant::now();
         let first = run(&session, &given, options, graph.outputs.len())?;
         let mut report = CheckReport { function: info.name.clone(), ..CheckReport::default() };
@@ -215,6 +217,7 @@ impl Checker {
                 bindings.shapes.insert(signature.name.clone(), shape);
             }
         }
+        lists::add_shapes(&signatures, values, &mut bindings.shapes);
         let function = loop {
             match model.inner().function(
                 name,
@@ -226,10 +229,7 @@ impl Checker {
                 Err(inner::CompileError::NeedsValues { inputs, location, what }) => {
                     let before = bindings.values.len();
                     for input in &inputs {
-                        let place = signatures.iter().position(|signature| signature.name == *input);
-                        if let Some(tensor) =
-                            place.and_then(|place| values.get(place)).and_then(Value::as_tensor)
-                        {
+                        if let Some((_, tensor)) = lists::find(&signatures, values, input) {
                             bindings.shapes.remove(input);
                             bindings.values.insert(input.clone(), super::bound_value(tensor)?);
                         }
@@ -272,7 +272,7 @@ fn all_inputs(info: &FunctionInfo, inputs: Inputs) -> Result<Vec<Value>> {
     for kept in &info.kept {
         values.push(kept.begin()?.map_or(Value::Null, Value::from));
     }
-    Ok(values)
+    check::inputs(info, values)
 }
 
 /// Where the first node is whose bits two runs do not share.

@@ -7,7 +7,7 @@ LIBRARIES is a folder with llama.cpp's libggml-base, libggml, libggml-cpu and li
 
 Each NAME.gguf has random weights of several types. NAME.json has tokens of texts, logits behind some tokens, and tokens that
 always taking the most likely one gives; of the encoder the vector of a text; of qwen3 the logits with each type of caches. Logits are those of the same model with all weights as f32: with packed weights
-llama.cpp rounds activations to 8 bits. gguf_families.py has more architectures, as data.
+llama.cpp rounds activations to 8 bits. gguf_families.py has more architectures, as data, and gguf_variants.py more of their keys.
 """
 
 import ctypes as C
@@ -20,6 +20,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter, PoolingType, dequantize, quantize
 
 import gguf_families
+import gguf_variants
 from llama_cpp import SILENT, libraries as libraries_of
 
 WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT = 32, 2, 1, 16, 64, 128
@@ -295,7 +296,7 @@ def main(out, libraries):
     os.makedirs(out, exist_ok=True)
     write_encoder(out, libraries)
     write_caches(out, libraries)
-    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary)
+    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary, (*gguf_families.CASES, *gguf_families.ENCODERS))
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

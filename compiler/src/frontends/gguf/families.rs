@@ -171,7 +171,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "qwen2moe", normed_experts: false, ..QWEN },
     Family { name: "qwen3moe", ..QWEN },
     Family { name: "olmoe", normed_experts: false, ..QWEN },
-    Family { name: "granitemoe", turns_by_key: true, ..LLAMA },
+    Family { name: "granitemoe", ..LLAMA },
     Family { name: "phimoe", ..PHI3 },
     Family { name: "deepseek", normed_experts: false, ..LLAMA },
     Family { name: "dots1", normed_experts: false, ..QWEN },
@@ -280,7 +280,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
     // With a state of one size in some or all layers.
     LFM2,
-    Family { name: "lfm2moe", ..LFM2 },
+    Family { name: "lfm2moe", local_of: 0, all_windowed: false, ..LFM2 },
     Family { name: "granitehybrid", turns_by_key: true, ..LLAMA },
     Family { name: "falcon-h1", ..QWEN },
     NEMOTRON_H,

@@ -38,16 +38,18 @@ TEXTS = [
 ]
 
 
-def scores_vocabulary(w):
-    """SentencePiece with scores: bytes, letters and pairs of them."""
+def scores_vocabulary(w, more=0):
+    """SentencePiece with scores: bytes, letters and pairs of them; `more` tokens that no text has."""
     texts = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
     kinds = [2, 3, 3] + [6] * 256
     pieces = ["▁", "t", "h", "e", "n", "i", "r", "▁t", "he", "▁the", "in", "▁in", "▁▁", "then", "er", "wor", "o", "w", "l", "ll"]
     texts += pieces + ["<|turn|>", "<|end|>", "\n\n"]
     kinds += [1] * len(pieces) + [3, 3, 4]
+    texts += [f"<{i}>" for i in range(more)]
+    kinds += [5] * more
     w.add_tokenizer_model("llama")
     w.add_token_list(texts)
-    w.add_token_scores([0.0] * 259 + [-float(i) for i in range(len(pieces))] + [0.0] * 3)
+    w.add_token_scores([0.0] * 259 + [-float(i) for i in range(len(pieces))] + [0.0] * (3 + more))
     w.add_token_types(kinds)
     w.add_bos_token_id(1)
     w.add_eos_token_id(2)
@@ -296,7 +298,9 @@ def main(out, libraries):
     os.makedirs(out, exist_ok=True)
     write_encoder(out, libraries)
     write_caches(out, libraries)
-    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary, (*gguf_families.CASES, *gguf_families.ENCODERS))
+    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary, [name for name in (*gguf_families.CASES, *gguf_families.ENCODERS) if name != gguf_variants.LONG])
+    llama_of = lambda path, **given: Llama(libraries, path, **given)
+    gguf_families.write_all(out, llama_of, lambda w: scores_vocabulary(w, gguf_variants.PICTURES), [gguf_variants.LONG])
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

@@ -2,7 +2,7 @@
 one would guess: these are what it does. gguf_tiny.py writes them with the others.
 """
 
-from gguf_families import CASES, DENSE, FEED_NORM, GEGLU, POST_NORM, SMALL, SMALL_KEYS, WIDTH, attention
+from gguf_families import CASES, DENSE, FEED_NORM, GEGLU, HEADS, KV_HEADS, POST_NORM, SMALL, SMALL_KEYS, WIDTH, attention
 
 WINDOW = "attention.sliding_window"
 PATTERN = "attention.sliding_window_pattern"
@@ -61,3 +61,7 @@ VARIANTS = {
     "rope-pattern": like("granite_swa", {"attention.rope_pattern": [True, False, True]}),
 }  # fmt: skip
 CASES |= VARIANTS
+# A model whose first tokens are those of pictures: it needs more tokens than there are otherwise.
+LONG, PICTURES = "chameleon", 8000
+NORMS = [[f"attn_{name}_norm{kind}", heads, SMALL] for name, heads in (("q", HEADS), ("k", KV_HEADS)) for kind in ("", ".bias")]
+CASES[LONG] = ("chameleon", SMALL_KEYS, [[*attention(SMALL), *NORMS, *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]])

@@ -147,14 +147,18 @@ impl Call<'_> {
         x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         match (&own, &dims[..]) {
             // Each head has weights of its own.
-            (Some((name, _)), [_, _]) => {
+            (Some((name, bias)), [_, _]) => {
                 let end = b.rank(x);
-                let kind = if self.hyper.centred { NormKind::Group } else { NormKind::Rms };
-                let epsilon = self.hyper.epsilon;
+                let centred = self.hyper.centred || self.hyper.family.centred_heads.is_some();
+                let kind = if centred { NormKind::Group } else { NormKind::Rms };
+                let epsilon = self.hyper.family.centred_heads.unwrap_or(self.hyper.epsilon);
                 let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
                 x = b.normalize(x, None, None, norm)?;
                 if let Some(scales) = self.tensors.float_rows(b, name, [heads, dim])? {
                     x = b.binary(Function::Mul, x, scales)?;
+                }
+                if let Some(biases) = self.tensors.float_rows(b, bias, [heads, dim])? {
+                    x = b.binary(Function::Add, x, biases)?;
                 }
             }
             (Some((name, bias)), [own]) if *own == dim => {

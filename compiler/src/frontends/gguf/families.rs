@@ -38,6 +38,8 @@ const LLAMA: Family = Family {
     weighed_chosen: false,
     weighed_before: false,
     bare_head_norms_but: None,
+    centred_heads: None,
+    pictures: [0, 0],
     norms_turned: false,
     yarn_scale: None,
     bare_yarn: false,
@@ -274,6 +276,8 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "ernie4_5", ..LLAMA },
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
+    // The text part.
+    Family { name: "chameleon", centred_heads: Some(1e-5), pictures: [4, 8196], ..LLAMA },
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
     // The smaller of these models have no windows.
     Family { flow: Flow::Behind, window: Some(4096), windows_at: 64, ..LOCAL_TURNED },

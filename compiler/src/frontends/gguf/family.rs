@@ -163,6 +163,10 @@ pub(super) struct Family {
     pub weighed_before: bool,
     /// Whether queries and keys have norms without weights behind rotary embedding, unless there are so many experts.
     pub bare_head_norms_but: Option<u64>,
+    /// Whether norms of queries and keys take the mean away, whatever others do, and add so much to squares.
+    pub centred_heads: Option<f32>,
+    /// The first token of pictures, which are never written, and the one behind them.
+    pub pictures: [u64; 2],
     /// Whether norms of queries and keys come behind rotary embedding.
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.

@@ -17,6 +17,7 @@ use super::{
     rope::{Rope, Scaling, yarn_size},
     ropes::{ropes, turn, yarn_multiplier},
     streams::Streams,
+    tokens::{suppressed, vocabulary},
     unknown,
     xielu::XIelu,
 };
@@ -214,7 +215,7 @@ impl Hyper {
             embedding_scale,
             residual_scale,
             logit_scale,
-            suppressed: suppressed(file)?,
+            suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,
         })
     }
@@ -445,6 +446,10 @@ fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {
+    let behind = "swin_norm";
+    if keys.flag(behind)? == Some(true) {
+        return Err(unsupported(format!("'{}', norms behind each part of a layer", keys.key(behind))));
+    }
     Ok(match keys.family.flow {
         Flow::ParallelByKey => match keys.flag("use_parallel_residual")?.unwrap_or(true) {
             true => Flow::Parallel,
@@ -452,21 +457,6 @@ fn flow(keys: &Keys<'_>) -> Result<Flow> {
         },
         flow => flow,
     })
-}
-
-/// Tokens that are never written, where the metadata name some.
-fn suppressed(file: &File) -> Result<BTreeSet<u64>> {
-    let key = "tokenizer.ggml.suppress_tokens";
-    let wrong = || invalid(format!("the metadata key '{key}' is no list of tokens"));
-    let token = |value: Value| match value {
-        Value::Int(token) => u64::try_from(token).ok(),
-        _ => None,
-    };
-    match file.value(key) {
-        None => Ok(BTreeSet::new()),
-        Some(Value::Array(array)) => array.scalars().map(token).collect::<Option<_>>().ok_or_else(wrong),
-        Some(_) => Err(wrong()),
-    }
 }
 
 /// What becomes of states: what the metadata say, else the mean where tokens see those behind them, and else the last token.
@@ -489,12 +479,4 @@ fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
 fn sees_ahead(keys: &Keys<'_>) -> Result<bool> {
     let always = keys.family.encoder && !keys.family.ahead_by_key;
     Ok(always || keys.flag("attention.causal")? == Some(false))
-}
-
-/// Tokens that there are.
-fn vocabulary(file: &File) -> Result<u64> {
-    match file.dims("token_embd.weight") {
-        Some([rows, _]) => Ok(*rows),
-        _ => Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
-    }
 }

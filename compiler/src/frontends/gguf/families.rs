@@ -225,7 +225,6 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "laguna",
         local_of: 4,
         first_is_global: true,
-        always_windowed: true,
         local_rope: LocalRope::OwnUnscaled,
         turned_as: TurnedAs::FirstBesideWindows,
         global_factors: true,

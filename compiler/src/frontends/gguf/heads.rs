@@ -78,12 +78,7 @@ impl Attends {
         let first = counts.first().copied().filter(|count| *count > 0).unwrap_or(most);
         let (key, value) = (dim("key_length", width / first)?, dim("value_length", width / first)?);
         let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
-        let windowed = match window(keys, layers)? {
-            // Layers without keys keep states.
-            Some(_) if keys.family.all_windowed => kv_counts.iter().map(|kv| *kv > 0).collect(),
-            Some(_) => windowed(keys, layers)?,
-            None => vec![false; layers as usize],
-        };
+        let windowed = windowed(keys, layers, &kv_counts)?;
         let own = own_caches(keys, layers)?;
         let mut all: Vec<Attends> = Vec::new();
         for (layer, (count, kv)) in counts.iter().zip(&kv_counts).enumerate() {
@@ -113,12 +108,19 @@ impl Attends {
 }
 
 /// Which layers attend to a window, where there is one: what the metadata say, else what the architecture is known for.
-fn windowed(keys: &Keys<'_>, layers: u64) -> Result<Vec<bool>> {
+fn windowed(keys: &Keys<'_>, layers: u64, kv_counts: &[u64]) -> Result<Vec<bool>> {
     let (family, name) = (keys.family, "attention.sliding_window_pattern");
     let every = |of: u64| {
         let global = if family.first_is_global { 0 } else { of.saturating_sub(1) };
         (0..layers).map(|layer| of == 0 || layer % of != global).collect()
     };
+    if window(keys, layers)?.is_none() {
+        return Ok(vec![false; layers as usize]);
+    }
+    if family.all_windowed {
+        // Layers without keys keep states.
+        return Ok(kv_counts.iter().map(|kv| *kv > 0).collect());
+    }
     match keys.value(name) {
         Some(halite_formats::gguf::Value::Array(_)) => {
             let all = keys.each(name, layers)?.unwrap_or_default();

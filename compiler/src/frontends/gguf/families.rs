@@ -219,7 +219,7 @@ pub(super) const FAMILIES: &[Family] = &[
         half_turned: true,
         ..QWEN
     },
-    Family { name: "mellum", local_of: 4, ..QWEN },
+    Family { name: "mellum", local_of: 4, local_rope: LocalRope::OwnOrGlobal, ..QWEN },
     Family { name: "hy_v3", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family {
         name: "laguna",

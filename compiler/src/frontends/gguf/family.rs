@@ -22,6 +22,8 @@ pub(super) enum LocalRope {
     Own,
     /// With a base of its own, the metadata's or 10,000, and nothing that makes contexts longer.
     OwnUnscaled,
+    /// With a base of its own, the metadata's or theirs, and nothing that makes contexts longer.
+    OwnOrGlobal,
     /// With a base of its own, the metadata's or theirs, and what makes contexts longer.
     OwnScaled,
 }

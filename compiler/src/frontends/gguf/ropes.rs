@@ -58,6 +58,7 @@ fn local_rope(keys: &Keys<'_>, rope: &Rope, turned: u64) -> Result<Rope> {
         LocalRope::Unscaled => Rope { magnitude: 1.0, ..unscaled },
         LocalRope::Own => Rope { base, ..unscaled },
         LocalRope::OwnUnscaled => Rope { base, magnitude: 1.0, ..unscaled },
+        LocalRope::OwnOrGlobal => Rope { base: own.unwrap_or(rope.base), magnitude: 1.0, ..unscaled },
         LocalRope::OwnScaled => {
             // Of a factor that other layers do not have, as the metadata name no kind for it, these have what divides places.
             let scaling = match (&rope.scaling, factor(keys)?) {
@@ -192,6 +193,7 @@ mod tests {
         for (name, base, scaling) in [
             ("cohere2", 5e5, &scaled),
             ("olmo2", 5e5, &Scaling::None),
+            ("mellum", 3e3, &Scaling::None),
             ("gemma3", 3e3, &Scaling::None),
             ("gemma2", 3e3, &scaled),
         ] {

@@ -1,5 +1,21 @@
 //! Names of the models that tests of GGUF files take.
 
+/// Models of `conformance/models/gguf_variants.py`: keys and tensors that no file at hand has.
+pub(crate) const VARIANTS: [&str; 12] = [
+    "window-of-none",
+    "factor-of-windows",
+    "cohere2-pattern",
+    "lfm2-window",
+    "laguna-pattern",
+    "chosen-weighed",
+    "sections-in-turn",
+    "sections-in-runs",
+    "ocr-factor",
+    "qwen35-fused",
+    "falcon-h1-bias",
+    "rope-pattern",
+];
+
 /// Architectures of `conformance/models/gguf_families.py`.
 pub(crate) const FAMILIES: [&str; 72] = [
     "llama-unread",

@@ -598,7 +598,8 @@ def write(path, case, vocabulary, as_floats):
 
 
 def rounded(numbers):
-    return [round(float(x), 5) for x in numbers]
+    """Numbers with five digits; none for what is as good as minus infinity."""
+    return [round(float(x), 5) if x > -1e30 else None for x in numbers]
 
 
 def vector_of(llama_of, case, vocabulary):
@@ -633,7 +634,7 @@ def write_all(out, llama_of, vocabulary, names=(*CASES, *ENCODERS)):
     for case in names:
         write(os.path.join(out, case + ".gguf"), case, vocabulary, False)
         made = (vector_of if case in ENCODERS else reference)(llama_of, case, vocabulary)
-        print(case, os.path.getsize(os.path.join(out, case + ".gguf")), "bytes; largest", max(map(abs, made.get("logits", made.get("vector")))))
+        print(case, os.path.getsize(os.path.join(out, case + ".gguf")), "bytes; largest", max(abs(x) for x in made.get("logits", made.get("vector")) if x is not None))
         with open(os.path.join(out, case + ".json"), "w") as file:
             json.dump(made, file)
             file.write("\n")

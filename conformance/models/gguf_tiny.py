@@ -7,7 +7,7 @@ LIBRARIES is a folder with llama.cpp's libggml-base, libggml, libggml-cpu and li
 
 Each NAME.gguf has random weights of several types. NAME.json has tokens of texts, logits behind some tokens, and tokens that
 always taking the most likely one gives; of the encoder the vector of a text; of qwen3 the logits with each type of caches. Logits are those of the same model with all weights as f32: with packed weights
-llama.cpp rounds activations to 8 bits. gguf_families.py has more architectures, as data.
+llama.cpp rounds activations to 8 bits. gguf_families.py has more architectures, as data, and gguf_variants.py more of their keys.
 """
 
 import ctypes as C
@@ -20,6 +20,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter, PoolingType, dequantize, quantize
 
 import gguf_families
+import gguf_variants
 from llama_cpp import SILENT, libraries as libraries_of
 
 WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT = 32, 2, 1, 16, 64, 128
@@ -37,16 +38,18 @@ TEXTS = [
 ]
 
 
-def scores_vocabulary(w):
-    """SentencePiece with scores: bytes, letters and pairs of them."""
+def scores_vocabulary(w, more=0):
+    """SentencePiece with scores: bytes, letters and pairs of them; `more` tokens that no text has."""
     texts = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
     kinds = [2, 3, 3] + [6] * 256
     pieces = ["▁", "t", "h", "e", "n", "i", "r", "▁t", "he", "▁the", "in", "▁in", "▁▁", "then", "er", "wor", "o", "w", "l", "ll"]
     texts += pieces + ["<|turn|>", "<|end|>", "\n\n"]
     kinds += [1] * len(pieces) + [3, 3, 4]
+    texts += [f"<{i}>" for i in range(more)]
+    kinds += [5] * more
     w.add_tokenizer_model("llama")
     w.add_token_list(texts)
-    w.add_token_scores([0.0] * 259 + [-float(i) for i in range(len(pieces))] + [0.0] * 3)
+    w.add_token_scores([0.0] * 259 + [-float(i) for i in range(len(pieces))] + [0.0] * (3 + more))
     w.add_token_types(kinds)
     w.add_bos_token_id(1)
     w.add_eos_token_id(2)
@@ -295,7 +298,9 @@ def main(out, libraries):
     os.makedirs(out, exist_ok=True)
     write_encoder(out, libraries)
     write_caches(out, libraries)
-    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary)
+    gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary, [name for name in (*gguf_families.CASES, *gguf_families.ENCODERS) if name != gguf_variants.LONG])
+    llama_of = lambda path, **given: Llama(libraries, path, **given)
+    gguf_families.write_all(out, llama_of, lambda w: scores_vocabulary(w, gguf_variants.PICTURES), [gguf_variants.LONG])
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

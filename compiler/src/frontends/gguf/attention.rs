@@ -28,10 +28,16 @@ impl Call<'_> {
     fn gated_queries(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<[TensorId; 2]>> {
         let (own, width) = (self.hyper.heads_of(layer), self.hyper.width);
         let (heads, dim) = (own.count, own.key);
-        if self.hyper.latent.is_some() || self.rows_of(layer, "attn_q") != Some(2 * heads * dim) {
-            return Ok(None);
-        }
-        let both = self.linear(b, x, layer, "attn_q", [2 * heads * dim, width])?;
+        let [queries, rest] = [2 * heads * dim, own.kv * (own.key + own.value)];
+        let both = match [self.rows_of(layer, "attn_q"), self.rows_of(layer, "attn_qkv")] {
+            _ if self.hyper.latent.is_some() => return Ok(None),
+            [Some(rows), _] if rows == queries => self.linear(b, x, layer, "attn_q", [queries, width])?,
+            [None, Some(rows)] if rows == queries + rest => {
+                let all = self.linear(b, x, layer, "attn_qkv", [queries + rest, width])?;
+                self.columns(b, all, 0, queries)?
+            }
+            _ => return Ok(None),
+        };
         let both = b.reshape_to(both, &[self.rows() * heads, (2 * dim).into()])?;
         let part = |b: &mut Builder, first: u64| {
             let part = self.columns(b, both, first, dim)?;
@@ -85,9 +91,15 @@ impl Call<'_> {
         let (h, own) = (self.hyper, self.hyper.heads_of(layer));
         let [q, k, v] = [own.count * own.key, own.kv * own.key, own.kv * own.value];
         let has = |part: &str| self.tensors.find(&self.name(layer, part, "weight")).is_some();
-        let made = if gated.is_none() && has("attn_qkv") {
-            let all = self.linear(b, x, layer, "attn_qkv", [q + k + v, h.width])?;
-            [self.columns(b, all, 0, q)?, self.columns(b, all, q, k)?, self.columns(b, all, q + k, v)?]
+        let made = if has("attn_qkv") {
+            // Gates lie with their queries.
+            let first = if gated.is_some() { 2 * q } else { q };
+            let all = self.linear(b, x, layer, "attn_qkv", [first + k + v, h.width])?;
+            let queries = match gated {
+                Some(queries) => queries,
+                None => self.columns(b, all, 0, q)?,
+            };
+            [queries, self.columns(b, all, first, k)?, self.columns(b, all, first + k, v)?]
         } else {
             let queries = match gated {
                 Some(queries) => queries,
@@ -135,14 +147,18 @@ impl Call<'_> {
         x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         match (&own, &dims[..]) {
             // Each head has weights of its own.
-            (Some((name, _)), [_, _]) => {
+            (Some((name, bias)), [_, _]) => {
                 let end = b.rank(x);
-                let kind = if self.hyper.centred { NormKind::Group } else { NormKind::Rms };
-                let epsilon = self.hyper.epsilon;
+                let centred = self.hyper.centred || self.hyper.family.centred_heads.is_some();
+                let kind = if centred { NormKind::Group } else { NormKind::Rms };
+                let epsilon = self.hyper.family.centred_heads.unwrap_or(self.hyper.epsilon);
                 let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
                 x = b.normalize(x, None, None, norm)?;
                 if let Some(scales) = self.tensors.float_rows(b, name, [heads, dim])? {
                     x = b.binary(Function::Mul, x, scales)?;
+                }
+                if let Some(biases) = self.tensors.float_rows(b, bias, [heads, dim])? {
+                    x = b.binary(Function::Add, x, biases)?;
                 }
             }
             (Some((name, bias)), [own]) if *own == dim => {
@@ -183,12 +199,15 @@ impl Call<'_> {
         let own = h.heads_of(layer);
         if h.shares(layer).is_some() {
             // Some files have the weights all the same.
-            for part in ["attn_k", "attn_v", "attn_k_norm"] {
+            for part in ["attn_q", "attn_k", "attn_v", "attn_k_norm"] {
                 self.tensors.find(&self.name(layer, part, "weight"));
+                self.tensors.find(&self.name(layer, part, "bias"));
             }
             let q = match gated {
                 Some(q) => q,
-                None => self.linear(b, x, layer, "attn_q", [own.count * own.key, h.width])?,
+                None if self.has(layer, "attn_qkv") => self.projections(b, x, layer, None)?[0],
+                // As in llama.cpp without a bias.
+                None => self.product(b, x, layer, "attn_q", [own.count * own.key, h.width])?,
             };
             return Ok((self.placed(b, q, layer, own.count, "attn_q_norm")?, None));
         }
@@ -265,7 +284,7 @@ impl Call<'_> {
     /// Elements of heads with a rotary embedding.
     pub fn turned(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
         let Some(rope) = self.hyper.rope_of(layer) else { return Ok(x) };
-        let interleaved = self.hyper.family.turn == Turn::Neighbours;
+        let interleaved = self.hyper.turn == Turn::Neighbours;
         let place = usize::from(self.hyper.window_of(layer).is_some());
         match self.tables[place] {
             Some(tables) => b.rotary(x, self.positions, tables, rope.turned, interleaved),
@@ -290,6 +309,9 @@ impl Call<'_> {
         let q = if self.place.is_some() { b.cast(q, DType::F16)? } else { q };
         let made = self.attended(b, [q, keys, values], layer)?;
         let made = b.as_f32(made)?;
+        // In a window of no tokens nothing is found.
+        let has_keys = h.family.encoder || h.window_of(layer) != Some(0);
+        let made = self.scaled(b, made, (!has_keys).then_some(0.0))?;
         let made = b.transpose(made, &[0, 2, 1, 3])?;
         let heads = h.heads_of(layer);
         let (inner, made) = match h.latent.filter(|latent| latent.folded) {
@@ -363,9 +385,9 @@ impl Call<'_> {
         let left = window.map(|window| h.keys_before(window) as i64);
         // Windows of encoders reach as far ahead, those of decoders leave out what lies before alone.
         let right = match (h.family.encoder, h.vectors.sees_ahead) {
-            (true, _) => left,
+            (_, false) => Some(0),
+            (true, true) => left,
             (false, true) => None,
-            (false, false) => Some(0),
         };
         let keys = match self.place {
             Some(_) => b.count_from(0, self.keys.exact())?,

@@ -16,6 +16,8 @@ pub(super) enum Gating {
     Sigmoid,
     /// By a softmax over all experts.
     Softmax,
+    /// By a softmax over those that are chosen, by the numbers as they are.
+    Chosen,
 }
 
 /// The experts of a model.
@@ -101,9 +103,10 @@ impl Experts {
         // A softmax of those that are chosen is one of all whose weights are made to be 1 in sum.
         let (gating, normed) = match keys.optional("expert_gating_func")? {
             None | Some(0) if keys.family.sigmoid_experts => (Gating::Sigmoid, None),
+            _ if keys.family.weighed_chosen => (Gating::Chosen, Some(true)),
             None | Some(0 | 1) => (Gating::Softmax, None),
             Some(2) => (Gating::Sigmoid, None),
-            Some(3) => (Gating::Softmax, Some(true)),
+            Some(3) => (Gating::Chosen, Some(true)),
             Some(other) => {
                 let key = keys.key("expert_gating_func");
                 return Err(unsupported(format!(

@@ -1,6 +1,6 @@
 //! The architectures of GGUF files, as data.
 
-use super::family::{Activation, Family, Flow, Turn};
+use super::family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed};
 
 const LLAMA: Family = Family {
     name: "llama",
@@ -17,10 +17,16 @@ const LLAMA: Family = Family {
     piece: None,
     plain_temperature: None,
     window: None,
+    own_window: None,
+    always_windowed: false,
+    all_windowed: false,
     windows_at: 0,
-    local_base: None,
-    local_scaled: false,
+    local_rope: LocalRope::Unscaled,
+    turned_as: TurnedAs::First,
+    scales_scores: false,
+    sections: Sections::Unread,
     plain_of: 0,
+    unwindowed: Unwindowed::Same,
     scaled_by_width_at: 0,
     long_factors: false,
     distance_bias: None,
@@ -29,8 +35,11 @@ const LLAMA: Family = Family {
     normed_experts: true,
     routed_before: false,
     sigmoid_experts: false,
+    weighed_chosen: false,
     weighed_before: false,
     bare_head_norms_but: None,
+    centred_heads: None,
+    pictures: [0, 0],
     norms_turned: false,
     yarn_scale: None,
     bare_yarn: false,
@@ -52,6 +61,8 @@ const LLAMA: Family = Family {
     minicpm: false,
     gaps: false,
     turned_windows: false,
+    turned_leading: false,
+    ahead_by_key: false,
     squares_by_key: false,
     scaled_by_size: false,
     shared_scale: None,
@@ -66,7 +77,7 @@ const LLAMA: Family = Family {
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
 const GEMMA: Family = Family { name: "gemma", activation: Activation::Gelu, scaled_embedding: true, ..QWEN };
 const GEMMA3: Family =
-    Family { name: "gemma3", local_of: 6, local_base: Some(10_000.0), scaled_by_width_at: 62, ..GEMMA };
+    Family { name: "gemma3", local_of: 6, local_rope: LocalRope::Own, scaled_by_width_at: 62, ..GEMMA };
 /// Layers whose values have a norm and whose scores have no factor; layers at the end may share the caches of others.
 const GEMMA4: Family = Family {
     name: "gemma4",
@@ -74,6 +85,8 @@ const GEMMA4: Family = Family {
     bare_value_norm: true,
     global_factors: true,
     scaled_by_width_at: 0,
+    always_windowed: true,
+    turned_as: TurnedAs::Own,
     ..GEMMA3
 };
 /// The same, with several states of each token.
@@ -84,6 +97,7 @@ const GEMMA3N: Family = Family {
     streams: true,
     sparse: Some((10, 1.644_853_353_500_366_2)),
     logit_cap: Some(30.0),
+    turned_as: TurnedAs::First,
     ..GEMMA4
 };
 const PHI3: Family = Family { name: "phi3", long_factors: true, ..QWEN };
@@ -98,7 +112,14 @@ const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QW
 const DEEPSEEK2: Family =
     Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), bare_yarn: true, ..LLAMA };
 /// Short convolutions beside attention.
-const LFM2: Family = Family { name: "lfm2", output_norm: "token_embd_norm", ..QWEN };
+const LFM2: Family = Family {
+    name: "lfm2",
+    output_norm: "token_embd_norm",
+    local_of: 1,
+    all_windowed: true,
+    local_rope: LocalRope::Global,
+    ..QWEN
+};
 const NEMOTRON_H: Family = Family {
     name: "nemotron_h",
     turn: Turn::Nothing,
@@ -113,9 +134,16 @@ const MAMBA: Family =
 const RWKV: Family = Family { name: "rwkv6", turn: Turn::Nothing, centred: true, recurrent: true, ..LLAMA };
 /// Gated delta nets beside attention.
 const QWEN_NEXT: Family = Family { name: "qwen3next", feed_norm: "post_attention_norm", ..QWEN };
-const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, ..QWEN_NEXT };
+const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, sections: Sections::Turns, ..QWEN_NEXT };
 /// Three layers with windows and rotary embedding, then one without either.
-const LOCAL_TURNED: Family = Family { name: "exaone4", local_of: 4, plain_of: 4, local_scaled: true, ..QWEN };
+const LOCAL_TURNED: Family = Family {
+    name: "exaone4",
+    local_of: 4,
+    always_windowed: true,
+    turned_windows: true,
+    local_rope: LocalRope::Global,
+    ..QWEN
+};
 const BERT: Family = Family { name: "bert", encoder: true, flow: Flow::BehindSum, ..GPT2 };
 
 /// All of them, in the order of messages.
@@ -128,8 +156,9 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "gemma2",
         local_of: 2,
         window: Some(4096),
+        always_windowed: true,
         scaled_by_width_at: 46,
-        local_scaled: true,
+        local_rope: LocalRope::OwnScaled,
         logit_cap: Some(30.0),
         score_cap: Some(50.0),
         ..GEMMA
@@ -138,7 +167,7 @@ pub(super) const FAMILIES: &[Family] = &[
     GEMMA3N,
     GEMMA4,
     PHI3,
-    Family { name: "granite", ..LLAMA },
+    Family { name: "granite", turns_by_key: true, ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
     // Mixtures of experts; those of `llama` are Mixtral's.
     Family { name: "qwen2moe", normed_experts: false, ..QWEN },
@@ -153,44 +182,71 @@ pub(super) const FAMILIES: &[Family] = &[
         feed_norm: "post_attention_norm",
         activation: Activation::LimitedSilu,
         local_of: 2,
-        local_scaled: true,
+        always_windowed: true,
+        local_rope: LocalRope::OwnScaled,
+        weighed_chosen: true,
         ..QWEN
     },
-    Family { name: "qwen3vlmoe", ..QWEN },
+    Family { name: "qwen3vlmoe", sections: Sections::Turns, ..QWEN },
     Family { name: "ernie4_5-moe", ..LLAMA },
     Family { name: "hunyuan-moe", ..HUNYUAN },
     Family {
         name: "glm4moe",
+        sections: Sections::RunsByKey,
         feed_norm: "post_attention_norm",
         normed_experts: false,
         sigmoid_experts: true,
         ..QWEN
     },
     Family { name: "minimax-m2", ..QWEN },
-    Family { name: "mimo2", local_of: 2, local_scaled: true, sigmoid_experts: true, ..QWEN },
+    Family {
+        name: "mimo2",
+        local_of: 2,
+        always_windowed: true,
+        local_rope: LocalRope::Own,
+        sigmoid_experts: true,
+        ..QWEN
+    },
     Family {
         name: "step35",
         local_of: 2,
-        local_scaled: true,
+        always_windowed: true,
+        local_rope: LocalRope::Own,
+        turned_as: TurnedAs::Own,
         sigmoid_experts: true,
         normed_experts: false,
         global_factors: true,
         half_turned: true,
         ..QWEN
     },
-    Family { name: "mellum", local_of: 4, ..QWEN },
+    Family { name: "mellum", local_of: 4, local_rope: LocalRope::OwnOrGlobal, ..QWEN },
     Family { name: "hy_v3", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family {
         name: "laguna",
         local_of: 4,
         first_is_global: true,
+        local_rope: LocalRope::OwnUnscaled,
+        turned_as: TurnedAs::FirstBesideWindows,
+        global_factors: true,
         normed_experts: false,
         sigmoid_experts: true,
         open_gates: true,
         ..QWEN
     },
-    Family { name: "granite_swa", local_of: 1, local_scaled: true, ..LLAMA },
-    Family { name: "deepseek2-ocr", normed_experts: false, ..QWEN },
+    Family {
+        name: "granite_swa",
+        local_of: 1,
+        always_windowed: true,
+        local_rope: LocalRope::Global,
+        ..LLAMA
+    },
+    Family {
+        name: "deepseek2-ocr",
+        normed_experts: false,
+        yarn_scale: Some(1.0),
+        scales_scores: true,
+        ..QWEN
+    },
     Family { name: "bailingmoe", normed_experts: false, ..LLAMA },
     Family { name: "bailingmoe2", normed_experts: false, sigmoid_experts: true, ..QWEN },
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
@@ -199,10 +255,10 @@ pub(super) const FAMILIES: &[Family] = &[
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
-    Family { name: "qwen2vl", ..QWEN },
-    Family { name: "qwen3vl", ..QWEN },
-    Family { name: "paddleocr", ..QWEN },
-    Family { name: "hunyuan_vl", ..HUNYUAN },
+    Family { name: "qwen2vl", sections: Sections::Runs, ..QWEN },
+    Family { name: "qwen3vl", sections: Sections::Turns, ..QWEN },
+    Family { name: "paddleocr", sections: Sections::Runs, ..QWEN },
+    Family { name: "hunyuan_vl", sections: Sections::RunsByKey, ..HUNYUAN },
     Family { name: "mistral3", ..LLAMA },
     HUNYUAN,
     Family { name: "pangu-embedded", ..QWEN },
@@ -215,17 +271,19 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "openelm", ..QWEN },
     Family { name: "bitnet", ..QWEN },
     Family { name: "chatglm", ..LLAMA },
-    Family { name: "glm4", ..LLAMA },
+    Family { name: "glm4", sections: Sections::RunsByKey, ..LLAMA },
     Family { name: "ernie4_5", ..LLAMA },
     Family { name: "arcee", activation: Activation::ReluSquared, ..LLAMA },
     Family { name: "exaone", ..QWEN },
+    // The text part.
+    Family { name: "chameleon", centred_heads: Some(1e-5), pictures: [4, 8196], ..LLAMA },
     Family { name: "seed_oss", feed_norm: "post_attention_norm", ..QWEN },
     // The smaller of these models have no windows.
     Family { flow: Flow::Behind, window: Some(4096), windows_at: 64, ..LOCAL_TURNED },
     Family { name: "olmo2", flow: Flow::Behind, local_of: 4, ..QWEN },
     // With a state of one size in some or all layers.
     LFM2,
-    Family { name: "lfm2moe", ..LFM2 },
+    Family { name: "lfm2moe", local_of: 0, all_windowed: false, ..LFM2 },
     Family { name: "granitehybrid", turns_by_key: true, ..LLAMA },
     Family { name: "falcon-h1", ..QWEN },
     NEMOTRON_H,
@@ -242,15 +300,17 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "arwkv7", centred: false, ..RWKV },
     Family { name: "jamba", turn: Turn::Nothing, normed_experts: false, ..LLAMA },
     Family { name: "apertus", activation: Activation::XIelu, ..QWEN },
-    Family { name: "plamo3", local_of: 8, ..QWEN },
+    Family { name: "plamo3", local_of: 8, local_rope: LocalRope::Own, ..QWEN },
     Family { name: "exaone-moe", normed_experts: false, ..LOCAL_TURNED },
     Family {
         name: "smallthinker",
         activation: Activation::Relu,
         local_of: 4,
         plain_of: 4,
+        unwindowed: Unwindowed::Nowhere,
+        own_window: Some(4096),
         first_is_global: true,
-        local_scaled: true,
+        local_rope: LocalRope::OwnScaled,
         routed_before: true,
         ..QWEN
     },
@@ -259,7 +319,8 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "llama4",
         local_of: 4,
         plain_of: 4,
-        local_scaled: true,
+        unwindowed: Unwindowed::Last,
+        local_rope: LocalRope::OwnScaled,
         piece: Some(8192),
         plain_temperature: Some((0.1, 8192)),
         normed_experts: false,
@@ -269,7 +330,16 @@ pub(super) const FAMILIES: &[Family] = &[
         ..LLAMA
     },
     // With gates of what attention finds.
-    Family { name: "afmoe", scaled_embedding: true, normed_experts: false, ..LOCAL_TURNED },
+    Family {
+        name: "afmoe",
+        scaled_embedding: true,
+        normed_experts: false,
+        sigmoid_experts: true,
+        local_of: 4,
+        plain_of: 4,
+        local_rope: LocalRope::OwnScaled,
+        ..QWEN
+    },
     // Layers without attention, or without a feed-forward network.
     Family { name: "deci", gaps: true, ..LLAMA },
     Family { name: "arctic", ..LLAMA },
@@ -277,8 +347,10 @@ pub(super) const FAMILIES: &[Family] = &[
         name: "cohere2moe",
         local_of: 4,
         first_is_global: true,
-        local_scaled: true,
+        always_windowed: true,
+        local_rope: LocalRope::Global,
         turned_windows: true,
+        turned_leading: true,
         squares_by_key: true,
         sigmoid_experts: true,
         normed_experts: false,
@@ -317,7 +389,14 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "stablelm", centred: true, flow: Flow::ParallelWithoutNorm, ..QWEN },
     Family { name: "olmo", centred: true, bare_norms: true, ..LLAMA },
     COMMAND_R,
-    Family { name: "cohere2", local_of: 4, plain_of: 4, local_scaled: true, ..COMMAND_R },
+    Family {
+        name: "cohere2",
+        local_of: 4,
+        always_windowed: true,
+        turned_windows: true,
+        local_rope: LocalRope::Global,
+        ..COMMAND_R
+    },
     // Encoders.
     BERT,
     Family { name: "nomic-bert", turn: Turn::Halves, activation: Activation::Silu, ..BERT },
@@ -330,7 +409,7 @@ pub(super) const FAMILIES: &[Family] = &[
         turn: Turn::Halves,
         local_of: 3,
         first_is_global: true,
-        local_scaled: true,
+        local_rope: LocalRope::Own,
         ..BERT
     },
     // The encoder of T5.
@@ -346,7 +425,7 @@ pub(super) const FAMILIES: &[Family] = &[
         ..LLAMA
     },
     Family { name: "eurobert", encoder: true, ..QWEN },
-    Family { name: "llama-embed", encoder: true, ..LLAMA },
+    Family { name: "llama-embed", encoder: true, ahead_by_key: true, ..LLAMA },
     Family { name: "neo-bert", encoder: true, output_norm: "enc.output_norm", ..LLAMA },
-    Family { name: "gemma-embedding", encoder: true, scaled_by_width_at: 0, ..GEMMA3 },
+    Family { name: "gemma-embedding", encoder: true, always_windowed: true, scaled_by_width_at: 0, ..GEMMA3 },
 ];

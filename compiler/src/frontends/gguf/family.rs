@@ -11,6 +11,58 @@ pub(super) enum Turn {
     Halves,
 }
 
+/// The rotary embedding of layers that attend to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LocalRope {
+    /// That of the others.
+    Global,
+    /// With their base, and nothing that makes contexts longer.
+    Unscaled,
+    /// With a base of its own, the metadata's or 10,000, and their factor of cosines and sines alone.
+    Own,
+    /// With a base of its own, the metadata's or 10,000, and nothing that makes contexts longer.
+    OwnUnscaled,
+    /// With a base of its own, the metadata's or theirs, and nothing that makes contexts longer.
+    OwnOrGlobal,
+    /// With a base of its own, the metadata's or theirs, and what makes contexts longer.
+    OwnScaled,
+}
+
+/// How many elements of a head layers turn, where the metadata tell it of those with windows and of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnedAs {
+    /// All as many as the first.
+    First,
+    /// Those with windows what the metadata say, others as many as the first.
+    FirstBesideWindows,
+    /// Each what the metadata say.
+    Own,
+}
+
+/// Which layers have no rotary embedding where a family has such and a model has no windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unwindowed {
+    /// The same.
+    Same,
+    /// None.
+    Nowhere,
+    /// The last alone.
+    Last,
+}
+
+/// What sections of rotary embedding mean, whose places are the same in a text, but for the fourth, whose place is always 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sections {
+    /// Nothing.
+    Unread,
+    /// Pairs of a section are neighbours.
+    Runs,
+    /// The same, and halves are turned, where the first two sections have some pairs.
+    RunsByKey,
+    /// Three sections share pairs in turn.
+    Turns,
+}
+
 /// What is between the products of a feed-forward network. Where there are two factors it is the gate's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activation {
@@ -71,14 +123,26 @@ pub(super) struct Family {
     pub plain_temperature: Option<(f64, u64)>,
     /// The window where the metadata say none.
     pub window: Option<u64>,
+    /// The window where the metadata say any.
+    pub own_window: Option<u64>,
+    /// Whether there is always a window: one of 0 tokens has none.
+    pub always_windowed: bool,
+    /// Whether all layers attend to the window where there is one, whatever the metadata's pattern.
+    pub all_windowed: bool,
     /// Number of layers with which alone there are windows, whatever the metadata say; 0 where any number of layers has them.
     pub windows_at: u64,
-    /// The base of rotary embedding in layers that attend to a window, where it is another.
-    pub local_base: Option<f64>,
-    /// Whether those layers have the same rotary embedding, with what makes contexts longer.
-    pub local_scaled: bool,
+    /// The rotary embedding of layers that attend to a window.
+    pub local_rope: LocalRope,
+    /// How many elements layers turn.
+    pub turned_as: TurnedAs,
+    /// Whether what makes contexts longer counts for the size of scores alone.
+    pub scales_scores: bool,
+    /// What sections of rotary embedding mean.
+    pub sections: Sections,
     /// Of so many layers one, the last, has no rotary embedding; 0 where all have one.
     pub plain_of: u64,
+    /// Which have none where a model has no windows.
+    pub unwindowed: Unwindowed,
     /// Number of layers with which heads are scaled by the width and not by their own size.
     pub scaled_by_width_at: u64,
     /// Whether the long or the short factors of rotary embedding are tensors of the file.
@@ -95,10 +159,16 @@ pub(super) struct Family {
     pub routed_before: bool,
     /// Whether each expert is weighed for itself, by the logistic function, where the metadata say nothing.
     pub sigmoid_experts: bool,
+    /// Whether they are chosen by a router's numbers as they are, and weighed by a softmax over the chosen.
+    pub weighed_chosen: bool,
     /// Whether experts are given rows times their weights, and not results multiplied.
     pub weighed_before: bool,
     /// Whether queries and keys have norms without weights behind rotary embedding, unless there are so many experts.
     pub bare_head_norms_but: Option<u64>,
+    /// Whether norms of queries and keys take the mean away, whatever others do, and add so much to squares.
+    pub centred_heads: Option<f32>,
+    /// The first token of pictures, which are never written, and the one behind them.
+    pub pictures: [u64; 2],
     /// Whether norms of queries and keys come behind rotary embedding.
     pub norms_turned: bool,
     /// What the metadata's factor of YaRN's logarithm is a multiple of; `None` where it leaves attention's scale alone.
@@ -139,8 +209,12 @@ pub(super) struct Family {
     pub minicpm: bool,
     /// Whether layers may lack attention, have a product in its place, or lack a feed-forward network.
     pub gaps: bool,
-    /// Whether layers with windows alone have rotary embedding, and those in front that have no experts.
+    /// Whether layers with windows alone have rotary embedding, where there are such.
     pub turned_windows: bool,
+    /// Whether the layers in front that have no experts have it, too.
+    pub turned_leading: bool,
+    /// Whether an encoder's tokens see those behind them only where the metadata say so.
+    pub ahead_by_key: bool,
     /// Whether norms divide by the root of the mean of squares where the metadata say what they add to that.
     pub squares_by_key: bool,
     /// Whether scores are divided by the size of a head, and not by its root.

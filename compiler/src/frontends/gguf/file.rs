@@ -58,6 +58,12 @@ impl File {
         self.tensors.contains_key(name)
     }
 
+    /// A file with these metadata alone.
+    #[cfg(test)]
+    pub fn of_metadata(metadata: Vec<(String, Value)>) -> File {
+        File { metadata, tensors: HashMap::new() }
+    }
+
     /// Reads a model's files.
     pub fn read(source: &Source, control: &Control) -> Result<File> {
         let first = parse(&source.bytes, source.name().unwrap_or("the file"))?;

@@ -14,6 +14,7 @@ use super::{
     file::{File, Tensors},
     hyper::Hyper,
     layer::{Call, Given, Held, Place},
+    read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
     streams::Streams,
@@ -98,7 +99,9 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
         }
         None => b.row_product(x, &table)?,
     };
-    if let Some(bias) = tensors.vector(b, "output.bias", hyper.vocabulary)? {
+    let bias = "output.bias";
+    let is_left = leaves_alone(hyper.family.name, bias);
+    if let Some(bias) = tensors.vector(b, bias, hyper.vocabulary)?.filter(|_| !is_left) {
         logits = b.binary(Function::Add, logits, bias)?;
     }
     let logits = call.scaled(b, logits, hyper.logit_scale)?;
@@ -285,10 +288,11 @@ pub(super) fn tables(
     };
     // Of factors for more pairs the first are meant.
     let pairs = (hyper.rope.turned / 2) as usize;
-    let own_divisors = divisors.as_deref().map(|own| match hyper.family.half_turned && own.len() > pairs {
-        true => &own[..pairs],
-        false => own,
-    });
+    let own_divisors =
+        divisors.as_deref().map(|own| match hyper.family.global_factors && own.len() > pairs {
+            true => &own[..pairs],
+            false => own,
+        });
     let all = tables(&hyper.rope, own_divisors)?;
     let local_divisors = divisors.as_deref().filter(|_| !hyper.family.global_factors);
     let is_other = hyper.local_rope != hyper.rope || local_divisors.is_some() != divisors.is_some();
@@ -301,13 +305,16 @@ pub(super) fn tables(
 
 /// What divides the angles of rotary embedding: one list, or one for short and one for long contexts.
 fn divisors(tensors: &Tensors<'_>, hyper: &Hyper, context: u64) -> Result<Option<Vec<f32>>> {
-    let one = tensors.floats("rope_freqs.weight")?;
+    let name = "rope_freqs.weight";
+    let one = tensors.floats(name)?.filter(|_| !leaves_alone(hyper.family.name, name));
     if !hyper.family.long_factors {
         return Ok(one);
     }
     let (short, long) =
         (tensors.floats("rope_factors_short.weight")?, tensors.floats("rope_factors_long.weight")?);
-    let is_long = hyper.rope.trained.is_some_and(|trained| context > trained);
+    // As in llama.cpp, whose contexts are multiples of this length.
+    let length = context.next_multiple_of(256);
+    let is_long = hyper.rope.trained.is_some_and(|trained| length > trained);
     Ok(if is_long { long } else { short }.or(one))
 }
 

@@ -75,9 +75,10 @@ impl Attends {
         let dim = |name: &str, usual: u64| {
             keys.optional(&format!("attention.{name}")).map(|own| own.unwrap_or(usual))
         };
-        let (key, value) = (dim("key_length", width / most)?, dim("value_length", width / most)?);
+        let first = counts.first().copied().filter(|count| *count > 0).unwrap_or(most);
+        let (key, value) = (dim("key_length", width / first)?, dim("value_length", width / first)?);
         let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
-        let windowed = windowed(keys, layers)?;
+        let windowed = windowed(keys, layers, &kv_counts)?;
         let own = own_caches(keys, layers)?;
         let mut all: Vec<Attends> = Vec::new();
         for (layer, (count, kv)) in counts.iter().zip(&kv_counts).enumerate() {
@@ -107,14 +108,18 @@ impl Attends {
 }
 
 /// Which layers attend to a window, where there is one: what the metadata say, else what the architecture is known for.
-fn windowed(keys: &Keys<'_>, layers: u64) -> Result<Vec<bool>> {
+fn windowed(keys: &Keys<'_>, layers: u64, kv_counts: &[u64]) -> Result<Vec<bool>> {
     let (family, name) = (keys.family, "attention.sliding_window_pattern");
     let every = |of: u64| {
         let global = if family.first_is_global { 0 } else { of.saturating_sub(1) };
-        (0..layers).map(|layer| of > 0 && layer % of != global).collect()
+        (0..layers).map(|layer| of == 0 || layer % of != global).collect()
     };
-    if family.local_of == 0 {
-        return Ok(every(0));
+    if window(keys, layers)?.is_none() {
+        return Ok(vec![false; layers as usize]);
+    }
+    if family.all_windowed {
+        // Layers without keys keep states.
+        return Ok(kv_counts.iter().map(|kv| *kv > 0).collect());
     }
     match keys.value(name) {
         Some(halite_formats::gguf::Value::Array(_)) => {
@@ -124,6 +129,19 @@ fn windowed(keys: &Keys<'_>, layers: u64) -> Result<Vec<bool>> {
         Some(_) => Ok(every(keys.optional(name)?.unwrap_or(0))),
         None => Ok(every(family.local_of)),
     }
+}
+
+/// Keys that layers with windows attend to, where there are such.
+pub(super) fn window(keys: &Keys<'_>, layers: u64) -> Result<Option<u64>> {
+    let family = keys.family;
+    let own = keys.optional("attention.sliding_window")?;
+    let has_none = family.local_of == 0 || (family.windows_at != 0 && family.windows_at != layers);
+    Ok(match own.or(family.window) {
+        _ if has_none => None,
+        Some(0) if !family.always_windowed => None,
+        own if family.piece.is_none() => own.map(|own| family.own_window.unwrap_or(own)),
+        _ => family.piece,
+    })
 }
 
 /// How many layers, the first, have keys and values of their own.

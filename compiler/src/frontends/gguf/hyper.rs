@@ -8,15 +8,16 @@ use super::{
     Result,
     experts::Experts,
     families::FAMILIES,
-    family::{Activation, Family, Flow, Turn},
+    family::{Activation, Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
-    heads::{Attends, Heads, buckets},
+    heads::{Attends, Heads, buckets, window},
     keys::Keys,
     latent::Latent,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
-    ropes::{ropes, yarn_multiplier},
+    ropes::{ropes, turn, yarn_multiplier},
     streams::Streams,
+    tokens::{suppressed, vocabulary},
     unknown,
     xielu::XIelu,
 };
@@ -37,8 +38,6 @@ pub(super) struct Hyper {
     pub vocabulary: u64,
     /// Behind every so many layers states are halved.
     pub halved_every: Option<u64>,
-    /// Layers in front that have no experts, in a model that has some.
-    pub leading: u64,
     /// How each layer attends.
     pub attends: Vec<Attends>,
     pub epsilon: f32,
@@ -61,8 +60,10 @@ pub(super) struct Hyper {
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
-    /// Whether there is rotary embedding.
-    pub turns: bool,
+    /// What rotary embedding turns.
+    pub turn: Turn,
+    /// Which layers have rotary embedding.
+    pub turned: Vec<bool>,
     /// Layers that attend to a window have another, perhaps.
     pub local_rope: Rope,
     /// Keys that those layers attend to.
@@ -126,9 +127,10 @@ pub(super) struct Temperature {
 
 impl Temperature {
     /// Reads what the metadata say of it, if they do.
-    fn read(keys: &Keys<'_>) -> Result<Option<Temperature>> {
+    fn read(keys: &Keys<'_>, window: Option<u64>) -> Result<Option<Temperature>> {
         if let Some((scale, length)) = keys.family.plain_temperature {
-            return Ok(Some(Temperature { scale, length, ahead: 1, plain: true }));
+            let own = Temperature { scale, length, ahead: 1, plain: true };
+            return Ok(window.map(|_| own));
         }
         let Some(scale) = keys.factor("attention.temperature_scale")? else { return Ok(None) };
         let own = keys.optional("attention.temperature_length")?.filter(|length| *length > 0);
@@ -171,11 +173,11 @@ impl Hyper {
     pub fn read(file: &File) -> Result<Hyper> {
         let keys = Keys { file, family: family(file)? };
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
+        let window = window(&keys, layers)?;
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
-        let [rope, local_rope] = ropes(&keys, &attends)?;
-        let latent = Latent::read(&keys, &attends[first].heads, rope.turned)?;
+        let ([rope, local_rope], latent, scale) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
@@ -185,7 +187,6 @@ impl Hyper {
             width,
             vocabulary: vocabulary(file)?,
             halved_every: keys.optional("rescale_every_n_layers")?.filter(|every| *every > 0),
-            leading: keys.optional("leading_dense_block_count")?.unwrap_or(0),
             epsilon,
             centred,
             flow: flow(&keys)?,
@@ -196,12 +197,13 @@ impl Hyper {
             experts: Experts::read(&keys)?,
             limits: both_limits(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
-            turns: turns(&keys, layers)?,
+            turn: turn(&keys)?,
+            turned: turned(&keys, &attends, window)?,
             local_rope,
-            window: window(&keys, layers)?,
+            window,
             latent,
-            temperature: Temperature::read(&keys)?,
-            scale: scale(&keys, [layers, width], &attends, latent.as_ref(), &rope)?,
+            temperature: Temperature::read(&keys, window)?,
+            scale,
             attends,
             rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
@@ -213,7 +215,7 @@ impl Hyper {
             embedding_scale,
             residual_scale,
             logit_scale,
-            suppressed: suppressed(file)?,
+            suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,
         })
     }
@@ -255,19 +257,13 @@ impl Hyper {
 
     /// How many keys before its own a token attends to in such a window. Those of encoders lie around the token.
     pub fn keys_before(&self, window: u64) -> u64 {
-        if self.family.encoder { window / 2 } else { window - 1 }
+        if self.family.encoder { window / 2 } else { window.saturating_sub(1) }
     }
 
     /// The rotary embedding of a layer, if it has one.
     pub fn rope_of(&self, layer: u64) -> Option<&Rope> {
-        let plain = self.family.plain_of;
-        // Those with windows have layers without rotary embedding only beside them.
-        let all = plain == 0 || (self.family.local_of > 0 && self.window.is_none());
-        let place = if self.family.first_is_global { layer } else { layer + 1 };
-        let by_window =
-            !self.family.turned_windows || self.window_of(layer).is_some() || layer < self.leading;
-        let has = self.turns && by_window && (all || !place.is_multiple_of(plain));
-        has.then(|| if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope })
+        let own = if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope };
+        self.turned[layer as usize].then_some(own)
     }
 }
 
@@ -302,10 +298,8 @@ fn sparsity(keys: &Keys<'_>, layers: u64) -> Result<Vec<Option<f64>>> {
     let name = "activation_sparsity_scale";
     match keys.family.sparse {
         None => Ok(vec![None; layers as usize]),
-        Some((first, usual)) if keys.value(name).is_none() => {
-            Ok((0..layers).map(|layer| (layer < first).then_some(usual)).collect())
-        }
-        Some(_) => limits(keys, name, layers),
+        Some(_) if matches!(keys.value(name), Some(Value::Array(_))) => limits(keys, name, layers),
+        Some((first, usual)) => Ok((0..layers).map(|layer| (layer < first).then_some(usual)).collect()),
     }
 }
 
@@ -333,36 +327,55 @@ fn limits(keys: &Keys<'_>, name: &str, layers: u64) -> Result<Vec<Option<f64>>> 
     }
 }
 
-/// Keys that layers with windows attend to, where there are such.
-fn window(keys: &Keys<'_>, layers: u64) -> Result<Option<u64>> {
-    let (family, name) = (keys.family, "attention.sliding_window");
-    let own = keys.optional(name)?;
-    match family.piece {
-        _ if family.local_of == 0 => Ok(None),
-        _ if family.windows_at != 0 && family.windows_at != layers => Ok(None),
-        None => Ok(own.filter(|window| *window > 0).or(family.window)),
-        Some(_) if own == Some(0) => {
-            Err(unsupported(format!("'{}' is 0, in a model of pieces", keys.key(name))))
-        }
-        piece => Ok(piece),
-    }
-}
-
-/// Whether a model has rotary embedding.
-fn turns(keys: &Keys<'_>, layers: u64) -> Result<bool> {
-    // Layers without rotary embedding, which no file at hand has.
-    if keys.value("attention.rope_pattern").is_some() {
-        return Err(unsupported(format!("'{}'", keys.key("attention.rope_pattern"))));
-    }
-    let family = keys.family;
+/// Which layers have rotary embedding.
+fn turned(keys: &Keys<'_>, attends: &[Attends], window: Option<u64>) -> Result<Vec<bool>> {
+    let (family, layers) = (keys.family, attends.len() as u64);
     let by_key = !family.turns_by_key || keys.flag("rope.scaling.finetuned")?.unwrap_or(true);
-    Ok(by_key && family.turn != Turn::Nothing && [0, layers].contains(&family.turned_at))
+    if !by_key || family.turn == Turn::Nothing || ![0, layers].contains(&family.turned_at) {
+        return Ok(vec![false; attends.len()]);
+    }
+    if let Some(pattern) = keys.each("attention.rope_pattern", layers)? {
+        return Ok(pattern.iter().map(|own| *own > 0).collect());
+    }
+    let plain = match family.unwindowed {
+        Unwindowed::Nowhere if window.is_none() => 0,
+        Unwindowed::Last if window.is_none() => layers,
+        _ => family.plain_of,
+    };
+    let leading = match family.turned_leading {
+        true => keys.optional("leading_dense_block_count")?.unwrap_or(0),
+        false => 0,
+    };
+    let of = |(layer, attends): (u64, &Attends)| {
+        let place = if family.first_is_global { layer } else { layer + 1 };
+        let by_window = !family.turned_windows || window.is_none() || attends.windowed || layer < leading;
+        by_window && (plain == 0 || !place.is_multiple_of(plain))
+    };
+    Ok((0..layers).zip(attends).map(of).collect())
 }
 
 /// How much distances count, if they do.
 fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     let own = (keys.family.biased_at == layers).then_some(8.0);
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
+}
+
+/// Both kinds of rotary embedding, the sizes of latent attention, if it is that, and the factor of scores.
+fn placing(
+    keys: &Keys<'_>,
+    sizes: [u64; 2],
+    attends: &[Attends],
+    first: usize,
+) -> Result<([Rope; 2], Option<Latent>, f64)> {
+    let mut both = ropes(keys, attends)?;
+    let latent = Latent::read(keys, &attends[first].heads, both[0].turned)?;
+    let scale = scale(keys, sizes, attends, latent.as_ref(), &both[0])?;
+    if keys.family.scales_scores {
+        for own in &mut both {
+            (own.scaling, own.magnitude) = (Scaling::None, 1.0);
+        }
+    }
+    Ok((both, latent, scale))
 }
 
 /// The factor of scores.
@@ -401,6 +414,7 @@ fn scale(
             let size = yarn_size(*factor, 1.0);
             scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
         }
+        (Some(_), Scaling::None) => scale * rope.magnitude.powi(2),
         _ => scale,
     })
 }
@@ -432,6 +446,10 @@ fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {
+    let behind = "swin_norm";
+    if keys.flag(behind)? == Some(true) {
+        return Err(unsupported(format!("'{}', norms behind each part of a layer", keys.key(behind))));
+    }
     Ok(match keys.family.flow {
         Flow::ParallelByKey => match keys.flag("use_parallel_residual")?.unwrap_or(true) {
             true => Flow::Parallel,
@@ -439,21 +457,6 @@ fn flow(keys: &Keys<'_>) -> Result<Flow> {
         },
         flow => flow,
     })
-}
-
-/// Tokens that are never written, where the metadata name some.
-fn suppressed(file: &File) -> Result<BTreeSet<u64>> {
-    let key = "tokenizer.ggml.suppress_tokens";
-    let wrong = || invalid(format!("the metadata key '{key}' is no list of tokens"));
-    let token = |value: Value| match value {
-        Value::Int(token) => u64::try_from(token).ok(),
-        _ => None,
-    };
-    match file.value(key) {
-        None => Ok(BTreeSet::new()),
-        Some(Value::Array(array)) => array.scalars().map(token).collect::<Option<_>>().ok_or_else(wrong),
-        Some(_) => Err(wrong()),
-    }
 }
 
 /// What becomes of states: what the metadata say, else the mean where tokens see those behind them, and else the last token.
@@ -472,15 +475,8 @@ fn pooling(keys: &Keys<'_>) -> Result<Pooling> {
     }
 }
 
-/// Whether tokens attend to those behind them: in encoders, and in decoders whose metadata say so.
+/// Whether tokens attend to those behind them: in most encoders, and in others whose metadata say so.
 fn sees_ahead(keys: &Keys<'_>) -> Result<bool> {
-    Ok(keys.family.encoder || keys.flag("attention.causal")? == Some(false))
-}
-
-/// Tokens that there are.
-fn vocabulary(file: &File) -> Result<u64> {
-    match file.dims("token_embd.weight") {
-        Some([rows, _]) => Ok(*rows),
-        _ => Err(invalid("the tensor 'token_embd.weight', a matrix, is missing")),
-    }
+    let always = keys.family.encoder && !keys.family.ahead_by_key;
+    Ok(always || keys.flag("attention.causal")? == Some(false))
 }

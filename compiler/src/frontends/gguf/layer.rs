@@ -14,6 +14,7 @@ use super::{
     family::Flow,
     file::{Tensors, missing},
     hyper::Hyper,
+    read_by::leaves_alone,
     recurrent::Recurrent,
     steps::Steps,
 };
@@ -243,13 +244,27 @@ impl Call<'_> {
         part: &str,
         [rows, length]: [u64; 2],
     ) -> Result<TensorId> {
-        let weights = self.tensors.matrix(b, &self.name(layer, part, "weight"), [rows, length])?;
-        let made = b.row_product(x, &weights)?;
-        let made = self.tensors.rescaled(b, made, &self.bare_name(layer, part))?;
+        let made = self.product(b, x, layer, part, [rows, length])?;
         match self.tensors.vector(b, &self.name(layer, part, "bias"), rows)? {
-            Some(bias) => b.binary(Function::Add, made, bias),
-            None => Ok(made),
+            Some(bias) if !leaves_alone(self.hyper.family.name, &format!("{part}.bias")) => {
+                b.binary(Function::Add, made, bias)
+            }
+            _ => Ok(made),
         }
+    }
+
+    /// A product with weights, with their factor, if there is one, and without a bias.
+    pub fn product(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        dims: [u64; 2],
+    ) -> Result<TensorId> {
+        let weights = self.tensors.matrix(b, &self.name(layer, part, "weight"), dims)?;
+        let made = b.row_product(x, &weights)?;
+        self.tensors.rescaled(b, made, &self.bare_name(layer, part))
     }
 
     /// Columns of a matrix.

@@ -158,7 +158,7 @@ impl Call<'_> {
     ) -> Result<(TensorId, TensorId, TensorId)> {
         let scores = self.linear(b, x, layer, "ffn_gate_inp", [experts.count, self.hyper.width])?;
         let weights = match experts.gating {
-            Gating::Softmax => b.softmax(scores, 1, false)?,
+            Gating::Softmax | Gating::Chosen => b.softmax(scores, 1, false)?,
             Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
         };
         // Some converters leave the kind out.
@@ -167,7 +167,9 @@ impl Call<'_> {
             own => own,
         };
         // The bias and the groups count for the choice alone.
-        let mut judged = weights;
+        let has_more = bias.is_some() || experts.groups.is_some();
+        let by_scores = experts.gating == Gating::Chosen || self.hyper.family.weighed_before;
+        let mut judged = if by_scores && has_more { scores } else { weights };
         if let Some(bias) = bias {
             judged = b.binary(Function::Add, judged, bias)?;
         }

@@ -36,6 +36,7 @@ mod state_space;
 mod states;
 mod steps;
 mod streams;
+mod tokens;
 mod unknown;
 mod xielu;
 

@@ -26,6 +26,10 @@ const READ_BY: &[(&str, &[&str])] = &[
     ("attention.max_alibi_bias", &["mpt", "jais"]),
     ("attention.value_scale", &["mimo2"]),
     ("attention.temperature_scale", &["deepseek2", "mistral3", "mistral4"]),
+    ("attention.temperature_length", &["deepseek2", "mistral4"]),
+    ("attention.rope_pattern", &["granite_swa"]),
+    ("rope.scaling.yarn_ext_factor", &["grok"]),
+    ("rope.scaling.yarn_attn_factor", &["grok"]),
     ("swiglu_clamp_exp", &["step35"]),
     ("swiglu_clamp_shexp", &["step35"]),
     ("rescale_every_n_layers", &["rwkv6", "rwkv6qwen2"]),
@@ -96,10 +100,27 @@ const READ_BY: &[(&str, &[&str])] = &[
 ];
 const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa"];
 
+/// Tensors that may be in the files of some architectures and that llama.cpp leaves alone.
+const LEFT_ALONE: &[(&str, &[&str])] = &[
+    ("attn_output.bias", &["ernie4_5", "ernie4_5-moe", "falcon-h1"]),
+    ("output.bias", &["qwen2vl"]),
+    ("rope_freqs.weight", &["cogvlm", "falcon-h1", "pangu-embedded"]),
+];
+
+/// Whether nothing becomes of a tensor of a model or a layer.
+pub(super) fn leaves_alone(family: &str, part: &str) -> bool {
+    LEFT_ALONE.iter().any(|(own, families)| *own == part && families.contains(&family))
+}
+
 /// Whether an architecture reads a key.
 pub(super) fn reads(family: &str, name: &str) -> bool {
-    // This one's rotary embedding is always the plain one.
-    if family == "cogvlm" && (name == "rope.freq_base" || name.starts_with("rope.scal")) {
+    // The rotary embedding of the first is always the plain one, and the other's is always that of whole heads.
+    let is_other = match family {
+        "cogvlm" => name == "rope.freq_base" || name.starts_with("rope.scal"),
+        "deepseek2-ocr" => name == "rope.dimension_count",
+        _ => false,
+    };
+    if is_other {
         return false;
     }
     READ_BY.iter().find(|(key, _)| *key == name).is_none_or(|(_, families)| families.contains(&family))
@@ -107,14 +128,14 @@ pub(super) fn reads(family: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{READ_BY, reads};
+    use super::{LEFT_ALONE, READ_BY, reads};
     use crate::frontends::gguf::families::FAMILIES;
 
     #[test]
     fn keys_are_those_of_the_architectures_that_read_them() {
         assert!(reads("granite", "attention.scale") && !reads("llama", "attention.scale"));
         assert!(reads("llama", "rope.freq_base") && !reads("cogvlm", "rope.freq_base"));
-        for name in READ_BY.iter().flat_map(|(_, families)| *families) {
+        for name in READ_BY.iter().chain(LEFT_ALONE).flat_map(|(_, families)| *families) {
             assert!(FAMILIES.iter().any(|family| family.name == *name), "{name}");
         }
     }

@@ -20,6 +20,8 @@ pub(super) enum Scaling {
     /// Positions are divided for pairs that turn slowly (Peng et al., YaRN, section 3).
     Yarn {
         factor: f64,
+        /// How much of their own angles pairs that turn fast keep, of 1.
+        kept: f64,
         trained: u64,
         fast: f64,
         slow: f64,
@@ -33,6 +35,26 @@ pub(super) fn yarn_size(factor: f64, multiplier: f64) -> f64 {
     1.0 + 0.1 * multiplier * factor.max(1.0).ln()
 }
 
+/// Sections of pairs, of which those that follow places of pictures stay as they are in texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Still {
+    /// Pairs of each; the last is that of pictures.
+    pub sections: [u64; 4],
+    /// Whether the first three share pairs in turn, and not as neighbours.
+    pub in_turn: bool,
+}
+
+impl Still {
+    /// Whether a pair is one of these.
+    fn has(&self, pair: u64) -> bool {
+        let place = pair % self.sections.iter().sum::<u64>().max(1);
+        match self.in_turn {
+            true => place >= 3 * self.sections[(place % 3) as usize],
+            false => place >= self.sections[..3].iter().sum::<u64>(),
+        }
+    }
+}
+
 /// Rotary embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rope {
@@ -44,6 +66,8 @@ pub(super) struct Rope {
     pub magnitude: f64,
     /// Tokens that the model was trained for before its context was made longer.
     pub trained: Option<u64>,
+    /// Pairs that are not turned.
+    pub still: Option<Still>,
 }
 
 impl Rope {
@@ -53,7 +77,7 @@ impl Rope {
         match self.scaling {
             Scaling::None => (plain, self.magnitude),
             Scaling::Linear(factor) => (plain / factor, self.magnitude),
-            Scaling::Yarn { factor, trained, fast, slow, size } => {
+            Scaling::Yarn { factor, kept, trained, fast, slow, size } => {
                 // The pair that turns so often within the context of the training.
                 let pair_of = |turns: f64| {
                     let length = trained as f64 / (turns * 2.0 * PI);
@@ -62,7 +86,7 @@ impl Rope {
                 let first = pair_of(fast).floor().max(0.0);
                 let last = pair_of(slow).ceil().min(self.turned as f64 - 1.0);
                 let ramp = (pair as f64 - first) / (last - first).max(0.001);
-                let kept = 1.0 - ramp.clamp(0.0, 1.0);
+                let kept = kept * (1.0 - ramp.clamp(0.0, 1.0));
                 let angle = plain / factor * (1.0 - kept) + plain * kept;
                 (angle, self.magnitude * size)
             }
@@ -81,7 +105,11 @@ impl Rope {
             return Err(unsupported(format!("factors of rotary embedding that are not {pairs}")));
         }
         let divisor = |pair: u64| divisors.map_or(1.0, |all| f64::from(all[pair as usize]));
-        let turns: Vec<(f64, f64)> = (0..pairs).map(|pair| self.turn(pair, divisor(pair))).collect();
+        let turn = |pair: u64| match (self.turn(pair, divisor(pair)), self.still) {
+            ((_, size), Some(still)) if still.has(pair) => (0.0, size),
+            (turn, _) => turn,
+        };
+        let turns: Vec<(f64, f64)> = (0..pairs).map(turn).collect();
         let table = |function: fn(f64) -> f64| -> Vec<u8> {
             let rows = (0..context).flat_map(|place| turns.iter().map(move |turn| (place, turn)));
             let value =
@@ -99,7 +127,19 @@ mod tests {
     use super::*;
 
     fn rope(scaling: Scaling) -> Rope {
-        Rope { turned: 8, base: 10_000.0, scaling, magnitude: 1.0, trained: None }
+        Rope { turned: 8, base: 10_000.0, scaling, magnitude: 1.0, trained: None, still: None }
+    }
+
+    #[test]
+    fn pairs_of_the_last_section_stay() {
+        let still = |sections, in_turn| {
+            let own = Still { sections, in_turn };
+            (0..8).filter(|pair| own.has(*pair)).collect::<Vec<u64>>()
+        };
+        assert_eq!(still([2, 1, 1, 2], false), [4, 5]);
+        assert_eq!(still([4, 2, 2, 0], false), [0; 0]);
+        // The second and the third section have no pair left where it would be their turn.
+        assert_eq!(still([4, 2, 2, 0], true), [7]);
     }
 
     #[test]
@@ -112,7 +152,7 @@ mod tests {
     #[test]
     fn yarn_keeps_fast_pairs_and_divides_slow_ones() {
         let size = yarn_size(4.0, 1.0);
-        let rope = rope(Scaling::Yarn { factor: 4.0, trained: 4096, fast: 32.0, slow: 1.0, size });
+        let rope = rope(Scaling::Yarn { factor: 4.0, kept: 1.0, trained: 4096, fast: 32.0, slow: 1.0, size });
         let (fast, size) = rope.turn(0, 1.0);
         assert_eq!(fast, 1.0);
         assert!((size - (1.0 + 0.1 * 4f64.ln())).abs() < 1e-12);

@@ -32,6 +32,9 @@ enum Destination {
     Archive(PathBuf),
 }
 
+/// Places among the results, each with where it goes.
+type Placed<'a> = Vec<(usize, &'a Destination)>;
+
 impl Destination {
     /// Refuses a place that has room for one array for all tensors of a list.
     fn check_for_list(&self, text: &str, name: &str) -> Result<()> {
@@ -140,8 +143,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Each result and where it goes, `of` what the function declares.
-    fn places(&self, results: &Results) -> Result<(Vec<(usize, &Destination)>, Vec<usize>)> {
+    /// Each result that a destination names, with it, and the results that none names.
+    fn places(&self, results: &Results) -> Result<(Placed<'_>, Vec<usize>)> {
         let mut all = Vec::new();
         for (port, tensor, place) in &self.named {
             let own: Vec<usize> = results.of(*port).collect();

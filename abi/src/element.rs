@@ -113,6 +113,8 @@ const KINDS: [(ElementKind, Name); 13] = [
 ];
 
 const OPAQUE: &str = "*";
+/// What people call `i1`.
+const BOOL: &str = "bool";
 /// What `*` may be written as where a shell would take it for a pattern.
 const OPAQUE_IN_SHELLS: &str = "x";
 
@@ -130,13 +132,16 @@ impl fmt::Display for ElementType {
 impl FromStr for ElementType {
     type Err = Status;
 
-    /// Reads a name: `f32`, `i8`, `ui16`, `bf16`, `i1`, `f8E4M3FN`, `cf64`, `*32` (or `x32`), …
+    /// Reads a name: `f32`, `i8`, `ui16`, `bf16`, `i1` (or `bool`), `f8E4M3FN`, `cf64`, `*32` (or `x32`), …
     /// INVALID_ARGUMENT for anything else.
     fn from_str(text: &str) -> Result<Self, Status> {
         let full =
             |(kind, name): &(ElementKind, Name)| matches!(name, Name::Full(n) if *n == text).then_some(*kind);
         if let Some(kind) = KINDS.iter().find_map(full) {
             return Ok(ElementType::new(kind, 8));
+        }
+        if text == BOOL {
+            return Ok(ElementType::I1);
         }
         let prefixes = KINDS.iter().filter_map(|(kind, name)| match name {
             Name::Prefix(prefix) => Some((*kind, *prefix)),
@@ -216,6 +221,7 @@ mod tests {
             }
         }
         assert_eq!("x32".parse::<ElementType>().expect("another name of *32"), ElementType(32));
+        assert_eq!("bool".parse::<ElementType>().expect("another name of i1"), ElementType::I1);
         for wrong in ["", "g32", "f", "f+8", "i0", "i256", "i1 ", "f8E4M3"] {
             assert!(wrong.parse::<ElementType>().is_err(), "{wrong}");
         }

@@ -76,6 +76,9 @@ impl Codec {
             Codec::F32 => out.extend(parse_f32(token).ok_or_else(bad)?.to_le_bytes()),
             Codec::F64 => out.extend(parse_f64(token).ok_or_else(bad)?.to_le_bytes()),
             Codec::F8(format) => out.push(format.encode(parse_f32(token).ok_or_else(bad)?.into())),
+            Codec::Hex { .. } if element_type == ElementType::I1 && truth(token).is_some() => {
+                out.extend(truth(token));
+            }
             Codec::Hex { bytes } => parse_hex(token, bytes, element_type, out)?,
             Codec::Packed { bits } => {
                 let mut byte = Vec::with_capacity(1);
@@ -187,6 +190,15 @@ fn integer(bytes: &[u8], kind: ElementKind) -> i128 {
     let unused = 128 - 8 * bytes.len() as u32;
     let value = i128::from_le_bytes(wide);
     if kind == ElementKind::UInt { value } else { value << unused >> unused }
+}
+
+/// A truth value as people write it. The originals know the digits of a byte alone, `00` and `01`.
+fn truth(token: &str) -> Option<u8> {
+    match token {
+        "0" | "false" => Some(0),
+        "1" | "true" => Some(1),
+        _ => None,
+    }
 }
 
 fn parse_hex(token: &str, bytes: usize, element_type: ElementType, out: &mut Vec<u8>) -> Result<()> {

@@ -20,6 +20,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("1,2xf32=1", "text after a dimension is an error, not ignored"),
     ("2xx32=01020304 05060708", "x32 is the other spelling of *32"),
     ("*8=ff", "an opaque scalar, not a file pattern"),
+    ("3xi1=1", "a truth value, not half of a byte's digits"),
     ("2xi4=0f 01", "narrow types are packed"),
     ("2xi2=01 02", "narrow types are packed"),
     ("3xi4=01", "narrow types are packed"),
@@ -81,11 +82,14 @@ fn deviations_do_what_they_say() {
     assert_eq!(shown("i32=+5"), "i32=5");
     assert_eq!(shown("2xx32=01020304 05060708"), "2x*32=01020304 05060708");
     assert_eq!(shown("*8=ff"), "*8=FF");
+    assert_eq!(shown("4xi1=true 0 01 false"), "4xi1=01 00 01 00");
+    assert_eq!(shown("2xbool=1"), "2xi1=01 01");
     assert_eq!(shown("3xi4=0f 01 02"), "3xi4=0F 01 02");
     assert_eq!(shown("5xi2=03"), "5xi2=03 03 03 03 03");
     for (text, code) in [
         ("i32=1.5", "INVALID_ARGUMENT; element 0 '1.5' is not a number of type i32"),
         ("2xi4=01 1f", "INVALID_ARGUMENT; element 1 '1f'"),
+        ("2xi1=yes no", "INVALID_ARGUMENT; binary hex element count mismatch"),
         ("2xf7=01", "UNIMPLEMENTED; elements of type f7 have no text form"),
         ("18446744073709551615xi8", "OUT_OF_RANGE; size of tensor"),
         ("1152921504606846976xi8=1", "RESOURCE_EXHAUSTED; no host memory"),

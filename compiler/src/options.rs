@@ -1,6 +1,6 @@
 //! How a program is compiled, as the caller says it.
 
-use halite_shaders::Tuning;
+use halite_shaders::{Tuning, multiplies_images};
 use halite_targets::{Capabilities, Target};
 
 use crate::{ParameterStorage, graph::BOUND_BY_ALL, signature::Bindings};
@@ -55,9 +55,9 @@ impl CompileOptions {
         (least > BOUND_BY_ALL).then_some(least)
     }
 
-    /// Whether all targets multiply matrices of 16-bit floats in hardware.
+    /// Whether convolutions over images with their channels last run on matrix units of all targets.
     fn matrix_units(&self) -> bool {
-        !self.targets.is_empty() && self.targets.iter().all(Capabilities::multiplies_halves)
+        !self.targets.is_empty() && self.targets.iter().all(multiplies_images)
     }
 
     /// The same sizes and values, with what passes ask of the devices that these options are for.

@@ -93,6 +93,14 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     candidates.into_iter().map(Judged::explained).collect()
 }
 
+/// Whether convolutions of 16-bit floats over images whose channels lie last run on matrix units of a target. Those of other devices
+/// take such images many times slower.
+pub fn multiplies_images(target: &Capabilities) -> bool {
+    let can_run = |variant: &Variant| variant.template == "image" && variant.needs.missing(target).is_empty();
+    // Most targets have none: their list of variants need not be read.
+    !target.cooperative_matrix.is_empty() && variants_of("conv2d").any(can_run)
+}
+
 /// What is asked of variants for open sizes as long as some variant has it.
 #[derive(Clone, Copy, Default)]
 struct Strict {
@@ -268,6 +276,21 @@ mod tests {
         assert!(ranked[0].plan().is_some());
         let first_out = ranked.iter().position(|c| c.plan().is_none()).unwrap_or(ranked.len());
         assert!(ranked[first_out..].iter().all(|c| c.plan().is_none()));
+    }
+
+    #[test]
+    fn images_are_multiplied_where_their_kernels_run() {
+        let of = |triple: &str| Capabilities::of(Target::parse(triple).unwrap());
+        let hopper = of("hopper-h200-linux");
+        assert!(multiplies_images(&hopper));
+        assert!(!multiplies_images(&of("cpu-llvmpipe-linux")));
+        // The matrices alone do not say it: kernels ask for subgroups, features and shared memory, too.
+        let mut narrow = hopper.clone();
+        narrow.subgroup.sizes = vec![16];
+        assert!(!multiplies_images(&narrow));
+        let mut little = hopper;
+        little.shared_memory_bytes = 8192;
+        assert!(!multiplies_images(&little));
     }
 
     #[test]

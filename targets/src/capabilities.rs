@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use halite_facts::{ComponentType, DeviceFacts, Feature, FeatureSet, MatrixShape, SubgroupOps};
+use halite_facts::{DeviceFacts, Feature, FeatureSet, MatrixShape, SubgroupOps};
 
 use crate::{FactBlock, Target, reported::row_of};
 
@@ -108,16 +108,6 @@ impl Capabilities {
             merged.subgroup_preferred = Some(size);
         }
         Capabilities::resolved(target, merged)
-    }
-
-    /// Whether it multiplies matrices of 16-bit floats in hardware, with sums of 32 bits, in the shape that the kernels take.
-    pub fn multiplies_halves(&self) -> bool {
-        let fits = |shape: &MatrixShape| {
-            [shape.m, shape.n, shape.k] == [16; 3]
-                && [shape.a, shape.b] == [ComponentType::F16; 2]
-                && [shape.c, shape.result] == [ComponentType::F32; 2]
-        };
-        self.cooperative_matrix.iter().any(fits)
     }
 
     /// Fills in what nobody knows with the required limits of Vulkan 1.1:

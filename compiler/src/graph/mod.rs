@@ -175,7 +175,7 @@ pub struct Graph {
     pub open: Option<OpenSizes>,
     /// Most bytes of weights that a kernel binds at once, if more than every device binds.
     pub largest_binding: Option<u64>,
-    /// Whether all devices that this is for multiply matrices of 16-bit floats in hardware.
+    /// Whether convolutions of 16-bit floats over images with their channels last run on matrix units of all devices that this is for.
     pub matrix_units: bool,
 }
 

@@ -156,7 +156,9 @@ impl Kind {
             Kind::SingleChannels if begins_anywhere => bytes.saturating_mul(ANYWHERE) / 5,
             Kind::SingleChannels => 0,
             // A number as large as that is no less than any cost.
-            Kind::Window => (op.flops() / 1e6) as u64 * if op.groups == 1 { WINDOW } else { GROUPED },
+            Kind::Window => {
+                ((op.flops() / 1e6) as u64).saturating_mul(if op.groups == 1 { WINDOW } else { GROUPED })
+            }
         }
     }
 }

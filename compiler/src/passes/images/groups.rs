@@ -120,7 +120,8 @@ impl Groups {
         let mut copied: HashSet<(usize, TensorId)> = HashSet::new();
         let mut gains: HashMap<usize, u64> = HashMap::new();
         for (place, member) in &self.members {
-            *gains.entry(group[place]).or_default() += member.images.gains;
+            let own = gains.entry(group[place]).or_default();
+            *own = own.saturating_add(member.images.gains);
             for id in &member.images.read {
                 *inside.entry(*id).or_default() += times(region, *place, *id);
                 let known = graph.tensor(*id).constant.is_some();
@@ -137,7 +138,10 @@ impl Groups {
             }
         }
         let mut costs: HashMap<usize, u64> = HashMap::new();
-        copied.iter().for_each(|(group, id)| *costs.entry(*group).or_default() += C::cost(graph, *id));
+        for (group, id) in &copied {
+            let own = costs.entry(*group).or_default();
+            *own = own.saturating_add(C::cost(graph, *id));
+        }
         let of = |counts: &HashMap<usize, u64>, group: &usize| counts.get(group).copied().unwrap_or(0);
         places
             .into_iter()

@@ -50,8 +50,9 @@ pub enum CompileError {
     },
     /// What decides the sizes of tensors depends on inputs whose values are not known.
     #[error(
-        "{location}: {what} has to be known when the model is compiled; it depends on {}",
-        depends(inputs)
+        "{location}: {what} has to be known when the model is compiled; it depends on {}{}",
+        depends(inputs),
+        beside(unsupported)
     )]
     NeedsValues {
         /// Where.
@@ -60,6 +61,8 @@ pub enum CompileError {
         what: String,
         /// The inputs of the function that it depends on; empty when it comes out of a loop or branch.
         inputs: Vec<String>,
+        /// Operators of the model without an importer: known values may leave out the branches that they are in, or not.
+        unsupported: Vec<UnsupportedOperator>,
     },
     /// What is made does not hold for all sizes that were asked for together.
     #[error("{location}: this holds where {guard}, which is not so for other sizes that were asked for")]
@@ -214,6 +217,14 @@ fn all_of(operators: &[UnsupportedOperator]) -> String {
     let what = if operators.len() == 1 { "an operator" } else { &format!("{} operators", operators.len()) };
     let verb = if operators.len() == 1 { "is" } else { "are" };
     format!("{what} of this model {verb} not supported: {}{more}", listed.join("; "))
+}
+
+/// What else would be met, as the end of a sentence.
+fn beside(unsupported: &[UnsupportedOperator]) -> String {
+    match unsupported {
+        [] => String::new(),
+        all => format!(". Unless these values leave them out, {}", all_of(all)),
+    }
 }
 
 fn depends(inputs: &[String]) -> String {

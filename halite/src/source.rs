@@ -80,9 +80,17 @@ impl Source {
         self
     }
 
-    /// Brings it into memory. Pipes and other streams are read once, as a whole.
+    /// Brings it into memory. Pipes and other streams are read once, as a whole. What is empty is no model and no module.
     pub(crate) fn load(self, mode: LoadMode, limits: &Limits) -> Result<Loaded> {
         limits.check(READING)?;
+        let loaded = self.read(mode, limits)?;
+        match loaded.bytes.is_empty() {
+            false => Ok(loaded),
+            true => Err(Error::new(ErrorKind::InvalidModel, format!("'{}' is empty", loaded.name))),
+        }
+    }
+
+    fn read(self, mode: LoadMode, limits: &Limits) -> Result<Loaded> {
         match self.0 {
             Origin::File(path) => {
                 let failed = |e: io::Error| Error::file("cannot read", &path, &e);

@@ -1,7 +1,11 @@
 //! The spelling of command lines: `--flag=value` with underscores or dashes, `--flagfile=FILE`, and flags of IREE's tools that
 //! mean nothing here.
 
-use std::{collections::BTreeMap, ffi::OsString, fs};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fs,
+};
 
 use crate::{foreign, text_file};
 
@@ -14,7 +18,7 @@ const MAX_FLAGFILE: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// The arguments.
-    pub args: Vec<String>,
+    pub args: Vec<OsString>,
     /// What to tell the user about flags that have no effect.
     pub warnings: Vec<String>,
 }
@@ -41,13 +45,13 @@ pub fn prepare(
     let mut prepared = Prepared::default();
     let mut literal = false;
     for arg in argv {
-        let arg = arg.into_string();
-        let arg = arg.map_err(|arg| format!("argument '{}' is not valid UTF-8", arg.to_string_lossy()))?;
         literal |= arg == "--";
-        if literal {
-            prepared.args.push(arg);
-        } else {
-            expand(&names, arg, 0, &mut prepared)?;
+        match arg.into_string() {
+            Ok(arg) if !literal => expand(&names, arg, 0, &mut prepared)?,
+            Ok(arg) => prepared.args.push(arg.into()),
+            // The name of a file may be any bytes; clap refuses them where a text has to stand.
+            Err(arg) if literal => prepared.args.push(arg),
+            Err(arg) => prepared.args.push(spelled(&names, arg)),
         }
     }
     Ok(prepared)
@@ -64,13 +68,39 @@ struct Name {
 /// Flags by their names with underscores.
 type Names = BTreeMap<String, Name>;
 
+/// A flag with a value that is no text, under the name that it is declared by; what is no such flag stays.
+fn spelled(names: &Names, arg: OsString) -> OsString {
+    let spelled = split(&arg).and_then(|(flag, value)| {
+        let declared = names.get(&canonical(flag.strip_prefix("--")?))?;
+        let mut spelled = OsString::from(format!("--{}=", declared.long));
+        spelled.push(value);
+        Some(spelled)
+    });
+    spelled.unwrap_or(arg)
+}
+
+/// What stands before and behind the first `=`.
+#[cfg(unix)]
+fn split(arg: &OsStr) -> Option<(&str, &OsStr)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = arg.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    Some((std::str::from_utf8(&bytes[..at]).ok()?, OsStr::from_bytes(&bytes[at + 1..])))
+}
+
+/// Names of files are of another kind here, and cannot be cut without unsafe code: such flags have to be spelled as they are declared.
+#[cfg(not(unix))]
+fn split(_: &OsStr) -> Option<(&str, &OsStr)> {
+    None
+}
+
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
 fn expand(names: &Names, arg: String, depth: usize, out: &mut Prepared) -> Result<(), String> {
     let Some(flag) = arg.strip_prefix("--").filter(|f| !f.is_empty()) else {
-        out.args.push(arg);
+        out.args.push(arg.into());
         return Ok(());
     };
     let (name, value) = flag.split_once('=').map_or((flag, None), |(n, v)| (n, Some(v)));
@@ -82,8 +112,10 @@ fn expand(names: &Names, arg: String, depth: usize, out: &mut Prepared) -> Resul
     if let Some(Name { long, takes_value }) = names.get(&name) {
         match value {
             Some("false") if !takes_value => {}
-            None | Some("true") if value.is_none() || !takes_value => out.args.push(format!("--{long}")),
-            _ => out.args.push(format!("--{long}={}", value.unwrap_or_default())),
+            None | Some("true") if value.is_none() || !takes_value => {
+                out.args.push(format!("--{long}").into())
+            }
+            _ => out.args.push(format!("--{long}={}", value.unwrap_or_default()).into()),
         }
         return Ok(());
     }
@@ -96,7 +128,7 @@ fn expand(names: &Names, arg: String, depth: usize, out: &mut Prepared) -> Resul
         Some(foreign::Verdict::Refuse(text)) => Err(text),
         // clap knows how to complain, and suggests similar names.
         None => {
-            out.args.push(arg);
+            out.args.push(arg.into());
             Ok(())
         }
     }
@@ -155,6 +187,20 @@ mod tests {
         assert_eq!(p.args, ["--verbose", "--verbose"]);
         let p = prepare_for_test(&["--", "--module-mode=1"]).unwrap();
         assert_eq!(p.args, ["--", "--module-mode=1"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_of_files_may_be_any_bytes() {
+        use std::os::unix::ffi::OsStringExt;
+        let command = clap::Command::new("t").arg(clap::Arg::new("mode").long("module_mode"));
+        let bytes = |text: &[u8]| OsString::from_vec(text.to_vec());
+        let args = [bytes(b"m\xff.onnx"), bytes(b"--module-mode=a=\xfe"), bytes(b"--other=\xfe")];
+        let prepared = prepare(&command, args).unwrap();
+        assert_eq!(
+            prepared.args,
+            [bytes(b"m\xff.onnx"), bytes(b"--module_mode=a=\xfe"), bytes(b"--other=\xfe")]
+        );
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum Failure {
     Status(Status),
     /// The failure is on standard output already: exit codes as above, nothing more is printed.
     Reported,
+    /// Whoever read standard output wants no more of it: exit code 0, as there is nothing to mend.
+    Unread,
 }
 
 /// `Result` of tools.
@@ -57,7 +59,7 @@ impl Failure {
 
     /// For when results are on standard output as JSON already: the failure goes to standard error now.
     pub(crate) fn beside_results(self) -> Self {
-        if !matches!(self, Failure::Reported) {
+        if !matches!(self, Failure::Reported | Failure::Unread) {
             eprintln!("{}: error: {}", name(), visible(&self.to_string()));
         }
         Failure::Reported
@@ -68,9 +70,17 @@ impl Failure {
         let (code, message, context) = match self {
             Failure::Status(status) => (status.code(), status.message(), status.annotations()),
             Failure::Usage(text) => (Code::InvalidArgument, text.as_str(), &[][..]),
-            Failure::Reported => (Code::Unknown, "", &[][..]),
+            Failure::Reported | Failure::Unread => (Code::Unknown, "", &[][..]),
         };
         json!({"error": {"code": code.name(), "message": message, "context": context}})
+    }
+}
+
+/// Of a report that was written: what is wrong is a failure, also where nobody reads on.
+pub(crate) fn verdict(written: Result<()>, is_right: bool) -> Result<()> {
+    match (written, is_right) {
+        (Ok(()) | Err(Failure::Unread), false) => Err(Failure::Reported),
+        (written, _) => written,
     }
 }
 
@@ -110,7 +120,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         // Whoever closed the pipe wants no more output and no complaint.
         if error.kind() == io::ErrorKind::BrokenPipe || is_closed_pipe_of_windows(&error) {
-            return Failure::Reported;
+            return Failure::Unread;
         }
         Failure::Status(Status::new(code_of(&error), format!("writing the output: {error}")))
     }
@@ -126,7 +136,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Usage(text) => f.write_str(text),
             Failure::Status(status) => fmt::Display::fmt(status, f),
-            Failure::Reported => Ok(()),
+            Failure::Reported | Failure::Unread => Ok(()),
         }
     }
 }
@@ -251,7 +261,7 @@ pub fn tool_main<T: Tool>(how: Called) -> ExitCode {
         Ok(prepared) => prepared,
         Err(message) => return usage_failed(name, &message, arguments()),
     };
-    let all = std::iter::once(name.to_owned()).chain(prepared.args);
+    let all = std::iter::once(OsString::from(name)).chain(prepared.args);
     let flags = match command.clone().try_get_matches_from(all).and_then(|m| T::from_arg_matches(&m)) {
         Ok(flags) => flags,
         Err(error) => {
@@ -300,10 +310,11 @@ fn report(name: &str, failure: &Failure, json: bool) -> u8 {
     let code = match failure {
         Failure::Usage(_) => 2,
         _ if interrupt::interrupted() => interrupt::INTERRUPTED,
+        Failure::Unread => 0,
         _ => 1,
     };
     match failure {
-        Failure::Reported => {}
+        Failure::Reported | Failure::Unread => {}
         // On standard error where standard output takes nothing.
         _ if json && writeln!(io::stdout(), "{}", failure.to_json()).is_ok() => {}
         Failure::Status(_) => eprintln!("{name}: error: {}", visible(&failure.to_string())),

@@ -266,11 +266,11 @@ pub struct ModuleFlags {
     /// Model (.onnx, .pte), which is compiled for the device and the shapes of the inputs, or module file (.vmfb); - is
     /// standard input. The same as --module
     #[arg(value_name = "MODULE")]
-    positional: Vec<String>,
+    positional: Vec<PathBuf>,
     /// Model or module file, or - for standard input. Repeat for several modules, those that others import from first; the
     /// last is the main one
     #[arg(long = "module", visible_alias = "model", value_name = "FILE")]
-    module: Vec<String>,
+    module: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) cache: CacheFlags,
     /// How files of modules and models are read: preload, or mmap (pages are read when they are touched). Default: mmap
@@ -300,8 +300,8 @@ pub struct ModuleFlags {
 
 impl ModuleFlags {
     /// All module files in order.
-    pub(crate) fn modules(&self) -> impl Iterator<Item = &str> {
-        self.module.iter().chain(&self.positional).map(String::as_str)
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &Path> {
+        self.module.iter().chain(&self.positional).map(PathBuf::as_path)
     }
 
     /// The function that was asked for; an empty name counts as none, as in IREE's tools.
@@ -360,8 +360,8 @@ pub struct InputFlags {
     /// Argument: NAME=VALUE for the input of that name, or VALUE for the next input that none names. A value is a number for a
     /// scalar; SHAPExTYPE=VALUES for a tensor (2x2xf32=1 2 3 4; one value fills it; none are zeros); @FILE.npy for an array,
     /// +FILE.npy for the next one of the same file, *FILE.npy for all; @FILE.npz for all arrays of an archive, by their names;
-    /// @FILE.png or .jpg for a picture; SHAPExTYPE=@FILE.bin for raw bytes; a leading & passes a plain buffer; (null) a
-    /// null reference
+    /// @FILE.png or .jpg for a picture; SHAPExTYPE=@FILE.bin for raw bytes; @- reads an array from standard input; a leading & passes
+    /// a plain buffer; (null) a null reference
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
     /// How pictures become tensors.

@@ -59,7 +59,7 @@ pub(crate) fn builder_beside(
                 .to_owned(),
         ));
     }
-    if modules.modules().filter(|m| *m == "-").count() > 1 {
+    if modules.modules().filter(|module| module.as_os_str() == "-").count() > 1 {
         return Err(Failure::Usage("--module=- can be given once: there is one standard input".to_owned()));
     }
     let mut builder = begin(devices, &modules.cache, other)?;
@@ -72,7 +72,7 @@ pub(crate) fn builder_beside(
     if let Some(precision) = modules.precision {
         builder = builder.precision(precision.into());
     }
-    let mut sources: Vec<Source> = modules.modules().map(|module| source(Path::new(module))).collect();
+    let mut sources: Vec<Source> = modules.modules().map(source).collect();
     let main = sources.pop();
     for module in sources {
         builder = builder.import(module);

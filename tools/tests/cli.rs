@@ -352,6 +352,7 @@ fn closed_pipes_end_quietly() {
     drop(child.stdout.take());
     let ran = common::finish(child.wait_with_output().unwrap());
     assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("error"), "{}", ran.stderr);
+    assert_eq!(ran.code, 0, "nothing is wrong with a reader that has seen enough");
     std::io::stderr().flush().unwrap();
 }
 

@@ -80,3 +80,26 @@ fn lists_are_given_by_the_names_of_their_tensors() {
     let refused = run(&["--input=2xf32=2 3"]);
     assert!(refused.code == 2 && refused.stderr.contains("'s' is a list"), "{}", refused.stderr);
 }
+
+#[test]
+fn lists_without_tensors_are_told() {
+    if !has_llvmpipe() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let model = onnx::model(&[
+        onnx::node("SequenceEmpty", &[], &["y"]),
+        onnx::node("Neg", &["x"], &["w"]),
+        onnx::value(11, "x", &["1"]),
+        onnx::list_value(12, "y", F32),
+        onnx::value(12, "w", &["1"]),
+    ]);
+    fs::write(folder.path().join("none.onnx"), model).expect("the folder can be written to");
+    let run = |more: &[&str]| {
+        run_in(folder.path(), "halite", &[&["run", "none.onnx", "-q", "--input=1xf32=1"], more].concat())
+    };
+    let ran = run(&[]);
+    assert!(ran.stdout.contains("result 'y': a list without tensors"), "{}{}", ran.stdout, ran.stderr);
+    let json: serde_json::Value = serde_json::from_str(&run(&["--json"]).stdout).expect("JSON");
+    assert_eq!(json["empty_lists"], serde_json::json!(["y"]));
+}

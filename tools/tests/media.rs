@@ -3,7 +3,10 @@
 
 use std::{fs, path::Path, process::Stdio};
 
-use crate::common::{Ran, command, corpus, finish, has_llvmpipe, run, run_in};
+use crate::{
+    common::{Ran, command, corpus, finish, has_llvmpipe, run, run_in},
+    models::onnx,
+};
 use serde_json::Value;
 
 fn repo(path: &str) -> String {
@@ -204,6 +207,38 @@ fn the_cache_is_listed_and_cleared() {
     fs::write(dir.path().join("home/letter"), "mine").unwrap();
     let ran = digits(dir.path(), &[&seven, "--compile-cache=home"]);
     assert!(ran.code == 1 && ran.stderr.contains("home"), "{}", ran.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn arrays_come_through_standard_input_into_models_of_any_name() {
+    use std::os::unix::ffi::OsStringExt;
+    if !has_llvmpipe() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsString::from_vec(b"m\xff.onnx".to_vec());
+    let model = onnx::model(&[
+        onnx::node("Neg", &["x"], &["y"]),
+        onnx::value(11, "x", &["2"]),
+        onnx::value(12, "y", &["2"]),
+    ]);
+    fs::write(folder.path().join(&name), model).unwrap();
+    let bytes: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    fs::write(folder.path().join("raw"), &bytes).unwrap();
+    let head = b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
+    let array = [&head[..], &vec![b' '; 79 - head.len()], b"\n", &bytes].concat();
+    fs::write(folder.path().join("array"), array).unwrap();
+    for (file, input) in [("array", "--input=@-"), ("array", "--input=x=@-"), ("raw", "--input=x=2xf32=@-")] {
+        let mut run = command("run-module");
+        run.arg("-q").arg(&name).arg(input).current_dir(folder.path());
+        let given = fs::File::open(folder.path().join(file)).unwrap();
+        let ran = finish(run.stdin(Stdio::from(given)).output().unwrap());
+        assert!(ran.stdout.contains("2xf32=-1 -2"), "{input}: {}{}", ran.stdout, ran.stderr);
+    }
+    fs::write(folder.path().join("none.onnx"), "").unwrap();
+    let ran = run_in(folder.path(), "run-module", &["none.onnx"]);
+    assert!(ran.code == 1 && ran.stderr.contains("'none.onnx' is empty"), "{}", ran.stderr);
 }
 
 /// A pipe that nobody writes into is waited for until the time is over, whatever it was to be.

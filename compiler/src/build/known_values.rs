@@ -176,6 +176,7 @@ impl Builder {
             location: self.location.clone(),
             what: what.to_owned(),
             inputs: ports.map(|port| port.name.clone()).collect(),
+            unsupported: Vec::new(),
         }
     }
 

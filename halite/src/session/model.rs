@@ -1,6 +1,9 @@
 //! Sessions of models: what is compiled when, for which sizes, and loading what came out.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
@@ -373,9 +376,17 @@ impl ModelProgram {
             }
             None => {
                 limits.check("looking for the compiled model")?;
+                let start = Instant::now();
                 let kept = self.compile(&open.model, function, bindings, values, limits);
                 let kept =
                     kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
+                log::info!(
+                    "compiled '{}' of '{}' for {} in {:.0?}",
+                    function.name,
+                    self.name,
+                    self.capabilities.target,
+                    start.elapsed()
+                );
                 if let Some(lookup) = &lookup {
                     lookup.keep(&kept);
                 }
@@ -409,7 +420,7 @@ impl ModelProgram {
         let built = loop {
             match model.open_function(&function.name, &bindings, precision, &options, &control) {
                 Ok((built, _)) => break built,
-                Err(compiler::CompileError::NeedsValues { inputs, location, what }) => {
+                Err(compiler::CompileError::NeedsValues { inputs, location, what, unsupported }) => {
                     let before = bound.len();
                     for input in &inputs {
                         bind(function, input, values, &mut bindings, &mut bound)?;
@@ -418,7 +429,8 @@ impl ModelProgram {
                         if let (Some(fixed), [_], []) = (&function.fixed, &bindings[..], values) {
                             fixed.by_values.get_or_init(|| ());
                         }
-                        let again = compiler::CompileError::NeedsValues { inputs, location, what };
+                        let again =
+                            compiler::CompileError::NeedsValues { inputs, location, what, unsupported };
                         return Err(compile::error(again));
                     }
                 }

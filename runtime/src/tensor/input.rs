@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{BufRead, BufReader, Read, Seek},
+    io::{self, BufRead, BufReader, Read, Seek},
 };
 
 use halite_abi::ElementType;
@@ -83,12 +83,28 @@ pub struct InputReader {
     files: BTreeMap<String, BufReader<File>>,
     /// Files of raw bytes, with what was read of them last.
     raw: BTreeMap<String, String>,
+    /// Whether `@-` is standard input, and not a file of that name.
+    reads_standard_input: bool,
 }
+
+/// What stands for standard input.
+const STANDARD_INPUT: &str = "-";
 
 impl InputReader {
     /// A reader without open files.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Takes `@-` as standard input, which has one numpy array after the other, or raw bytes.
+    #[must_use]
+    pub fn with_standard_input(mut self) -> Self {
+        self.reads_standard_input = true;
+        self
+    }
+
+    fn is_standard_input(&self, path: &str) -> bool {
+        self.reads_standard_input && path == STANDARD_INPUT
     }
 
     /// Reads all texts against the kinds that the function takes. `*file.npy` gives as many values as the file has
@@ -131,7 +147,7 @@ impl InputReader {
     /// `@file.npy`, `+file.npy` or `*file.npy`.
     fn arrays(&mut self, text: &str, kinds: &[ArgumentKind]) -> Result<Vec<HostValue>> {
         let path = &text[1..];
-        if !path.to_ascii_lowercase().ends_with(".npy") {
+        if !path.to_ascii_lowercase().ends_with(".npy") && !self.is_standard_input(path) {
             // Whatever is not there has no wrong form.
             std::fs::metadata(path).map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
             bail!(
@@ -168,7 +184,7 @@ impl InputReader {
         };
         let length = byte_length(element_type, &shape)?;
         let file = self.open(path, data.starts_with('+'))?;
-        let failed = |e: std::io::Error| status!(Unknown, "reading '{path}': {e}");
+        let failed = |e: io::Error| status!(Unknown, "reading '{path}': {e}");
         if let Some((what, form)) = told_by(file.fill_buf().map_err(failed)?) {
             bail!(
                 InvalidArgument,
@@ -207,8 +223,11 @@ impl InputReader {
 
     fn open(&mut self, path: &str, go_on: bool) -> Result<&mut BufReader<File>> {
         if !self.files.contains_key(path) {
-            let file =
-                File::open(path).map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
+            let file = match self.is_standard_input(path) {
+                true => standard_input(),
+                false => File::open(path),
+            };
+            let file = file.map_err(|e| status!(NotFound, "unable to open file `{path}`: {e}"))?;
             if file.metadata().is_ok_and(|about| about.is_dir()) {
                 bail!(InvalidArgument, "`{path}` is a folder, not a file");
             }
@@ -221,6 +240,15 @@ impl InputReader {
         }
         Ok(file)
     }
+}
+
+/// Standard input as a file. Nothing else reads it meanwhile.
+fn standard_input() -> io::Result<File> {
+    #[cfg(unix)]
+    let own = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let own = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?;
+    Ok(File::from(own))
 }
 
 /// What a file is that begins so, and how it is given, if it is no raw bytes.

@@ -10,7 +10,7 @@ use super::{
     runner::{self, Run},
 };
 use crate::{
-    console::{Failure, Result},
+    console::{self, Failure, Result},
     devices, interrupt,
 };
 
@@ -49,15 +49,11 @@ pub(super) fn run(flags: &Flags, cancel: &CancelToken, out: &mut dyn Write) -> R
     }
     sort(&mut rows);
     let json = flags.measure.format() == super::Format::Json;
-    if json {
-        write_json(&rows, flags, out)?;
-    } else {
-        write_text(&rows, flags, out)?;
-    }
-    match rows.iter().any(|row| row.outcome.is_ok()) {
-        true => Ok(()),
-        false => Err(Failure::Reported),
-    }
+    let written = match json {
+        true => write_json(&rows, flags, out),
+        false => write_text(&rows, flags, out),
+    };
+    console::verdict(written, rows.iter().any(|row| row.outcome.is_ok()))
 }
 
 /// The functions on one device. What cannot be run there is told in its row; a usage that is wrong everywhere ends it all.
@@ -70,7 +66,7 @@ fn measure(flags: &Flags, info: &DeviceInfo, cancel: &CancelToken) -> Result<Vec
     own.devices.device = vec![info.uri()];
     match runs(&own, cancel) {
         Ok(runs) => Ok(runs.iter().map(|run| row(Ok(Measured::of(run)))).collect()),
-        Err(failure @ (Failure::Usage(_) | Failure::Reported)) => Err(failure),
+        Err(failure @ (Failure::Usage(_) | Failure::Reported | Failure::Unread)) => Err(failure),
         Err(failure) if interrupt::interrupted() => Err(failure),
         Err(failure) => Ok(vec![row(Err(failure.to_string()))]),
     }

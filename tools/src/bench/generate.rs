@@ -90,7 +90,7 @@ pub(super) fn run(flags: &Flags, tests: &[Test], cancel: &CancelToken, out: &mut
     let generator = generator(flags, tests, &options)?;
     progress::go_on("measuring");
     let about = match flags.modules.modules().next() {
-        Some(path) if path != "-" => about(Path::new(path))?,
+        Some(path) if path.as_os_str() != "-" => about(path)?,
         _ => About { name: "standard input".to_owned(), bytes: 0, weights: 0 },
     };
     let device = generator.session().device().map(halite::Device::uri).unwrap_or_default();

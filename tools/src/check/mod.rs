@@ -115,13 +115,12 @@ fn run(flags: &Flags) -> Result<()> {
     let inputs = values::upload(None, &on_host)?;
     let report = checker.check_with(&model, &device, inputs, &options).inspect_err(interrupt::note)?;
     let device = format!("{} ({})", device.uri(), device.info().name());
-    if flags.json {
-        report::write_json(&report, &device, &mut out)?;
-    } else {
-        report::write_text(&report, &device, flags.all, &mut out)?;
-    }
+    let written = match flags.json {
+        true => report::write_json(&report, &device, &mut out),
+        false => report::write_text(&report, &device, flags.all, &mut out),
+    };
     session::check_validation()?;
-    if report.is_right() { Ok(()) } else { Err(Failure::Reported) }
+    console::verdict(written, report.is_right())
 }
 
 /// The device that was named, or the best Vulkan device.

@@ -35,7 +35,7 @@ pub(crate) fn read(texts: &[String], ports: &[Port], what: What<'_>) -> Result<V
         values: vec![None; ports.len()],
         lists,
         named: false,
-        reader: InputReader::new(),
+        reader: InputReader::new().with_standard_input(),
     };
     let named = texts.iter().map(|text| name_of(text, ports)).collect::<Vec<_>>();
     // Names first: values in order go to what they leave.

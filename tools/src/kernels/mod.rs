@@ -100,19 +100,22 @@ fn run(flags: &Flags) -> Result<()> {
         places.iter().map(rank).collect::<Vec<_>>()
     };
     let rankings: Vec<Vec<_>> = operations.iter().map(on_each).collect();
-    if flags.json {
-        writeln!(out, "{:#}", json::report(&operations, &rankings))?;
-    } else if flags.targets.is_empty() {
-        for (operation, rankings) in operations.iter().zip(&rankings) {
-            rankings.iter().try_for_each(|ranking| text::ranking(operation, ranking, &mut out))?;
+    let mut write = || -> Result<()> {
+        if flags.json {
+            writeln!(out, "{:#}", json::report(&operations, &rankings))?;
         }
-    } else {
-        for (operation, rankings) in operations.iter().zip(&rankings) {
-            text::side_by_side(operation, rankings, &mut out)?;
+        for (operation, rankings) in operations.iter().zip(&rankings).filter(|_| !flags.json) {
+            match flags.targets.is_empty() {
+                true => {
+                    rankings.iter().try_for_each(|ranking| text::ranking(operation, ranking, &mut out))?
+                }
+                false => text::side_by_side(operation, rankings, &mut out)?,
+            }
         }
-    }
+        Ok(())
+    };
     let runs = rankings.iter().flatten().all(|ranking| ranking.choice().is_some());
-    if runs { Ok(()) } else { Err(Failure::Reported) }
+    console::verdict(write(), runs)
 }
 
 fn list(flags: &Flags, out: &mut dyn Write) -> Result<()> {

@@ -7,7 +7,7 @@ use halite_abi::object;
 use serde_json::json;
 
 use crate::{
-    console::{Failure, Result},
+    console::{self, Result},
     engine::{HostTensor, HostValue, Value},
     flags::CompareFlags,
     inputs::{self, What},
@@ -122,6 +122,10 @@ fn scalar_of(value: &HostValue) -> Option<String> {
 
 /// Prints the verdict; a failed one is a failure of the tool.
 pub(super) fn print(report: &Report, as_json: bool, max_elements: u64, out: &mut dyn Write) -> Result<()> {
+    console::verdict(write(report, as_json, max_elements, out), report.failures.is_empty())
+}
+
+fn write(report: &Report, as_json: bool, max_elements: u64, out: &mut dyn Write) -> Result<()> {
     if as_json {
         let failures: Vec<_> = report
             .failures
@@ -141,5 +145,5 @@ pub(super) fn print(report: &Report, as_json: bool, max_elements: u64, out: &mut
             }
         }
     }
-    if report.failures.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+    Ok(())
 }

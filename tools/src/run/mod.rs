@@ -210,6 +210,11 @@ fn finish(flags: &Flags, done: &Done<'_>, plan: &Plan, top: Option<&Top>, out: &
             None => {}
         }
     }
+    if flags.output.is_empty() {
+        for name in done.results.empty_lists() {
+            writeln!(out, "result '{}': a list without tensors", visible(name))?;
+        }
+    }
     Ok(())
 }
 
@@ -242,6 +247,10 @@ fn print_json(
     });
     if let Some(ranking) = ranking {
         object["top"] = ranking.to_json();
+    }
+    let empty: Vec<_> = done.results.empty_lists().collect();
+    if !empty.is_empty() {
+        object["empty_lists"] = empty.into();
     }
     writeln!(out, "{object}")?;
     Ok(())

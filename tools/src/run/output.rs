@@ -47,6 +47,17 @@ impl Destination {
         }
     }
 
+    /// The file that is written.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::Nowhere | Destination::Printed => None,
+            Destination::Array { path, .. }
+            | Destination::Bytes { path, .. }
+            | Destination::Picture(path)
+            | Destination::Archive(path) => Some(path),
+        }
+    }
+
     fn parse(text: &str) -> Result<Destination> {
         let path = match text.strip_prefix(['@', '+']) {
             Some(path) => path,
@@ -79,6 +90,19 @@ impl Destination {
             () => Ok(Destination::Bytes { path, append }),
         }
     }
+}
+
+/// Refuses a file that cannot be made: its folder is missing, or it is one. What else is wrong is told when it is written.
+fn check_place(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Err(Failure::invalid(format!(
+            "'{}' is a folder; name a file for the output",
+            path.display()
+        )));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::metadata(folder).map_err(|e| Failure::file("cannot create", path, &e))?;
+    Ok(())
 }
 
 /// Where all results go.
@@ -120,7 +144,14 @@ impl Plan {
             }
         }
         plan.check_files()?;
+        plan.check_folders()?;
         Ok(plan)
+    }
+
+    /// Refuses, before anything is computed, places where no file can be made.
+    fn check_folders(&self) -> Result<()> {
+        let all = self.named.iter().map(|(_, _, place)| place).chain(&self.ordered);
+        all.filter_map(Destination::path).chain(self.rest.as_deref()).try_for_each(check_place)
     }
 
     /// Refuses two results in one file, where one would be lost.
@@ -230,6 +261,12 @@ impl Results {
             false => (declared.to_vec(), values),
         };
         Results { declared: declared.to_vec(), counts, ports, values }
+    }
+
+    /// Names of lists without a tensor, of which nothing else would tell.
+    pub fn empty_lists(&self) -> impl Iterator<Item = &str> {
+        let empty = self.declared.iter().zip(&self.counts).filter(|(_, count)| **count == 0);
+        empty.map(|(port, _)| port.name.as_str())
     }
 
     /// The results of one that is declared.
@@ -377,6 +414,11 @@ mod tests {
             );
         }
         assert!(error(&["@o.npy", "o.npy"], &["a", "b"]).contains("two outputs go to 'o.npy'"));
+        // Told before the call: nothing is computed for a place that there is not.
+        let planned = |text: &str| Plan::new(&[text.to_owned()], &ports(&["a"])).unwrap_err().to_string();
+        assert!(planned("a=@no-such-folder/o.npy").contains("cannot create 'no-such-folder/o.npy'"));
+        let folder = tempfile::tempdir().unwrap();
+        assert!(planned(&format!("@{}", folder.path().display())).contains("is a folder"));
         // It would have been a file of that name.
         let text = error(&["c=@o.npy"], &["a"]);
         assert!(text.contains("no output 'c'; outputs: 'a' i32"), "{text}");

@@ -80,13 +80,17 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// What is not supported, with all operators that nothing imports beside it: who mends one of them finds the others at once.
+/// What is not supported or not known, with all operators that nothing imports beside it: who mends one of them finds the others at
+/// once.
 pub(super) fn beside(model: &Model, error: CompileError, watch: Watch<'_>) -> CompileError {
-    let CompileError::Unsupported { location, reason } = &error else { return error };
+    let place = match &error {
+        CompileError::Unsupported { location, .. } | CompileError::NeedsValues { location, .. } => location,
+        _ => return error,
+    };
     let (mut all, mut own) = (Vec::new(), None);
     let looked = each_needed(model, &mut |met| {
         watch.check()?;
-        if met.location == *location {
+        if met.location == *place {
             own = Some(operator(met.node, met.domain, met.version, met.location.clone()));
         }
         if !met.is_imported {
@@ -94,12 +98,18 @@ pub(super) fn beside(model: &Model, error: CompileError, watch: Watch<'_>) -> Co
         }
         Ok(())
     });
-    match own {
-        Some(own) if looked.is_ok() && !all.is_empty() => {
-            all.insert(0, UnsupportedOperator { reason: Some(reason.clone()), ..own });
+    if looked.is_err() || all.is_empty() {
+        return error;
+    }
+    match (error, own) {
+        (CompileError::Unsupported { reason, .. }, Some(own)) => {
+            all.insert(0, UnsupportedOperator { reason: Some(reason), ..own });
             CompileError::UnsupportedOperators { operators: all }
         }
-        _ => error,
+        (CompileError::NeedsValues { location, what, inputs, .. }, _) => {
+            CompileError::NeedsValues { location, what, inputs, unsupported: all }
+        }
+        (error, _) => error,
     }
 }
 
@@ -280,5 +290,24 @@ mod tests {
         assert_eq!(operators.iter().map(|o| o.name.as_str()).collect::<Vec<_>>(), ["Cast", "Frob"]);
         assert_eq!(operators[0].reason.as_ref(), Some(reason));
         assert!(text.contains("2 operators") && text.contains(reason.as_str()), "{text}");
+    }
+
+    #[test]
+    fn what_branches_lack_is_told_with_the_condition_that_is_open() {
+        let of = |name: &str| port(name, FLOAT, &[4]);
+        let branch = |op: &str| graph(&[node(op, &["x"], &["t"], &[])], &[], &[], &[of("t")]);
+        let then = graph(&[node("Tanh", &["x"], &["t"], &[])], &[], &[], &[port("t", FLOAT, &[4, 1])]);
+        let nodes = |other: &str| {
+            let branches = [body("then_branch", &then), body("else_branch", &branch(other))];
+            [
+                node("Cast", &["c"], &["d"], &[crate::frontends::onnx::encode::int("to", 9)]),
+                node("If", &["d"], &["y"], &branches),
+            ]
+        };
+        let condition = port("c", FLOAT, &[]);
+        let bytes = model(&graph(&nodes("Frob"), &[], &[of("x"), condition], &[of("y")]), &[]);
+        let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("Frob of ai.onnx 20"), "{text}");
     }
 }

@@ -226,7 +226,7 @@ impl Checker {
                 &control,
             ) {
                 Ok((function, _)) => break function,
-                Err(inner::CompileError::NeedsValues { inputs, location, what }) => {
+                Err(inner::CompileError::NeedsValues { inputs, location, what, unsupported }) => {
                     let before = bindings.values.len();
                     for input in &inputs {
                         if let Some((_, tensor)) = lists::find(&signatures, values, input) {
@@ -239,6 +239,7 @@ impl Checker {
                             inputs,
                             location,
                             what,
+                            unsupported,
                         }));
                     }
                 }

@@ -113,7 +113,7 @@ fn expand(names: &Names, arg: String, depth: usize, out: &mut Prepared) -> Resul
         match value {
             Some("false") if !takes_value => {}
             None | Some("true") if value.is_none() || !takes_value => {
-                out.args.push(format!("--{long}").into())
+                out.args.push(format!("--{long}").into());
             }
             _ => out.args.push(format!("--{long}={}", value.unwrap_or_default()).into()),
         }

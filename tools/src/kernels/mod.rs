@@ -107,7 +107,7 @@ fn run(flags: &Flags) -> Result<()> {
         for (operation, rankings) in operations.iter().zip(&rankings).filter(|_| !flags.json) {
             match flags.targets.is_empty() {
                 true => {
-                    rankings.iter().try_for_each(|ranking| text::ranking(operation, ranking, &mut out))?
+                    rankings.iter().try_for_each(|ranking| text::ranking(operation, ranking, &mut out))?;
                 }
                 false => text::side_by_side(operation, rankings, &mut out)?,
             }

@@ -68,7 +68,7 @@ pub use halite_formats::vmfb::{OperationNote, RecordingNotes, VersionNote};
 pub use halite_hal::Deadline;
 pub use halite_vm::{Kind, Limits};
 pub use info::FunctionInfo;
-pub use mapping::{LoadMode, is_cut, is_device};
+pub use mapping::{LoadMode, is_cut, is_device, release_pages};
 pub use parameters::{Parameter, ParameterIndex, ParameterModule, SharedParameters};
 pub use progress::{PARAMETERS as PROGRESS_PARAMETERS, PIPELINES as PROGRESS_PIPELINES, ProgressSink};
 pub use session::{ModuleInfo, Session};

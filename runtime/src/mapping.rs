@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 
 pub(crate) use guard::is_any_cut;
-pub use guard::is_cut;
+pub use guard::{is_cut, release_pages};
 
 /// How a file is brought into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -142,6 +142,11 @@ impl Files {
         Err(Error::new(ErrorKind::InvalidModel, text))
     }
 
+    /// Lets go of the pages of mapped files, which come back when they are read again.
+    pub fn release_pages(&self) {
+        self.all.lock().iter().for_each(|file| halite_runtime::release_pages(&file.bytes));
+    }
+
     /// The file that these bytes are a part of, by its place, and where in it they begin.
     pub fn locate(&self, part: &Bytes) -> Option<(usize, u64)> {
         let all = self.all.lock();

@@ -390,6 +390,8 @@ impl ModelProgram {
                 if let Some(lookup) = &lookup {
                     lookup.keep(&kept);
                 }
+                // The device reads what it needs of them again, and not all at once.
+                open.files.release_pages();
                 kept
             }
         };

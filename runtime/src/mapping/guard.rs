@@ -19,6 +19,15 @@ pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Bytes>> {
     return Ok((file, length, None).2);
 }
 
+/// Takes pages of mapped files that nobody will read soon off the process, so that they do not count as its memory. Whoever reads them
+/// again finds what was there: the system keeps them as long as it has room. Other bytes stay as they are.
+pub fn release_pages(bytes: &[u8]) {
+    #[cfg(unix)]
+    unix::release(bytes);
+    #[cfg(not(unix))]
+    let _ = bytes;
+}
+
 /// Whether any mapped file of this process was ever found to be cut: most programs need not look further.
 pub(crate) fn is_any_cut() -> bool {
     #[cfg(unix)]

@@ -9,12 +9,14 @@ use halite_hal::{BufferSpan, Fence, File, FileAccess, QueueOp, Semaphore};
 use halite_vm::Invocation;
 
 use super::index::Parameter;
-use crate::{hal_module::QueueArgs, progress::Progress};
+use crate::{hal_module::QueueArgs, mapping::release_pages, progress::Progress};
 
 /// Patterns that no fill can write are written in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 /// Most bytes that are read between two looks at the caller's cancellation and deadline.
 const SLICE: u64 = 32 << 20;
+/// Fewer bytes are not worth a call of the system.
+const RELEASED: u64 = 64 << 10;
 
 /// Operations run one after the other: the first waits for the call's wait fence, the last signals its signal fence.
 /// When the call fails midway its signal fence stays unsignalled: the program gets the error and does not go on.
@@ -148,9 +150,23 @@ impl<'a> Transfers<'a> {
                 self.semaphore = Some(semaphore.clone());
                 self.submitted += 1;
                 let signal = Fence::new(semaphore, self.submitted);
-                self.queue.device().queue_submit(self.queue.affinity, &wait, &signal, before)
+                self.submit(&wait, &signal, before)
             }
         }
+    }
+
+    /// Hands an operation to the device. Most drivers have read its bytes then, so their pages are let go of: with those of large files the
+    /// process would have all weights twice. A driver that reads later finds them again.
+    fn submit(&self, wait: &Fence, signal: &Fence, op: QueueOp) -> Result<()> {
+        let read = match &op {
+            QueueOp::Read { source, source_offset, target } if target.length >= RELEASED => {
+                source.memory_range(*source_offset, target.length)
+            }
+            _ => None,
+        };
+        self.queue.device().queue_submit(self.queue.affinity, wait, signal, op)?;
+        read.iter().for_each(|bytes| release_pages(bytes));
+        Ok(())
     }
 
     fn wait_fence(&self) -> Fence {
@@ -165,7 +181,7 @@ impl<'a> Transfers<'a> {
         self.progress.report(self.bytes.0, self.bytes.1);
         let last = self.pending.take().unwrap_or(QueueOp::Barrier);
         let wait = self.wait_fence();
-        self.queue.device().queue_submit(self.queue.affinity, &wait, &self.queue.signal, last)
+        self.submit(&wait, &self.queue.signal, last)
     }
 }
 

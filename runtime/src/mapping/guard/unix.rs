@@ -116,6 +116,25 @@ pub(super) fn is_cut(bytes: &Bytes) -> bool {
     })
 }
 
+/// Takes the pages that lie wholly in these bytes off the process, where a mapping of ours has them.
+pub(super) fn release(bytes: &[u8]) {
+    let Some(page) = PAGE.get().copied().filter(|page| *page > 0) else { return };
+    let (start, end) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + bytes.len());
+    let is_ours = SLOTS.iter().any(|slot| {
+        let own = slot.start.load(Ordering::SeqCst)..slot.end.load(Ordering::SeqCst);
+        own.contains(&start) && end <= own.end
+    });
+    let (first, last) = (start.next_multiple_of(page), end / page * page);
+    if is_ours && first < last {
+        let skipped = first - start;
+        // SAFETY: the range is a part of a mapping of ours, which lives as long as the bytes that are borrowed. It is of a file and was
+        // never written to, or of zeros: what is touched again is the same. That it may fail does not matter.
+        unsafe {
+            libc::madvise(bytes[skipped..].as_ptr().cast_mut().cast(), last - first, libc::MADV_DONTNEED)
+        };
+    }
+}
+
 /// Installs the handler; the size of a page, or 0.
 fn install() -> usize {
     // SAFETY: a question.
@@ -385,6 +404,38 @@ mod tests {
             assert!(ends_by.is_some() || out.status.success(), "{kind}: {text}");
             assert!(String::from_utf8_lossy(&out.stdout).contains("running 1 test"), "{kind}");
         }
+    }
+
+    /// Pages of the process that belong to files.
+    #[cfg(target_os = "linux")]
+    fn pages_of_files(bytes: &[u8]) -> usize {
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let head = format!("{:08x}-", bytes.as_ptr().addr());
+        let mut own = text.lines().skip_while(|line| !line.starts_with(&head));
+        let resident = own.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        resident.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn pages_that_are_released_come_back_as_they_were() {
+        let page = *PAGE.get_or_init(install);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let content: Vec<u8> = (0..64 * page).map(|at| (at / page) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let bytes = map(&File::open(&path).unwrap(), content.len()).unwrap().unwrap();
+        assert_eq!(&bytes[..], &content[..]);
+        assert_eq!(pages_of_files(&bytes), content.len() / 1024);
+        // The pages at both ends have bytes of others.
+        release(&bytes[1..63 * page + 1]);
+        assert_eq!(pages_of_files(&bytes), 2 * page / 1024);
+        assert_eq!(&bytes[..], &content[..]);
+        // What is no mapping of ours stays, and so does what lies in one page.
+        release(&content);
+        release(&bytes[1..page + 1]);
+        release(&bytes[..0]);
+        assert_eq!(pages_of_files(&bytes), content.len() / 1024);
     }
 
     #[test]

@@ -376,17 +376,7 @@ impl ModelProgram {
             }
             None => {
                 limits.check("looking for the compiled model")?;
-                let start = Instant::now();
-                let kept = self.compile(&open.model, function, bindings, values, limits);
-                let kept =
-                    kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
-                log::info!(
-                    "compiled '{}' of '{}' for {} in {:.0?}",
-                    function.name,
-                    self.name,
-                    self.capabilities.target,
-                    start.elapsed()
-                );
+                let kept = self.compiled(&open, function, bindings, values, limits)?;
                 if let Some(lookup) = &lookup {
                     lookup.keep(&kept);
                 }
@@ -405,6 +395,23 @@ impl ModelProgram {
         };
         open.files.check_unchanged(&self.name)?;
         Ok((kept.bound, Arc::new(version)))
+    }
+
+    /// Compiles a function, and says how long that took. What a changed file leads to is told as that.
+    fn compiled(
+        &self,
+        open: &OpenModel,
+        function: &ModelFunction,
+        bindings: Vec<Bindings>,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Kept> {
+        let start = Instant::now();
+        let kept = self.compile(&open.model, function, bindings, values, limits);
+        let kept = kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
+        let (target, took) = (&self.capabilities.target, start.elapsed());
+        log::info!("compiled '{}' of '{}' for {target} in {took:.0?}", function.name, self.name);
+        Ok(kept)
     }
 
     /// Compiles a function; the values of inputs that decide sizes are bound as they are found to be needed.

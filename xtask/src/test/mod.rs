@@ -4,6 +4,7 @@
 //! selected, and other features mean that all of the workspace is compiled anew.
 
 mod binaries;
+mod documents;
 pub mod python;
 mod repeat;
 mod runner;
@@ -192,22 +193,22 @@ pub fn documentation(chosen: &Chosen) -> Result<()> {
 const OUTSIDE: [&str; 4] = ["outside", "threads", "feedback", "limits"];
 
 /// Programs as users write them: they depend on the public crate and on nothing else. On each driver; with the versions of other
-/// crates that the workspace has, so that those are not compiled again.
+/// crates that the workspace has, so that those are not compiled again. The programs of the documents, too.
 pub fn outside() -> Result<()> {
     let icds = setup::everything()?;
     std::fs::copy(repo("Cargo.lock"), repo("examples/outside/Cargo.lock"))?;
     let drivers: Vec<Vec<Variable>> =
         if icds.is_empty() { vec![Vec::new()] } else { icds.iter().map(only).collect() };
-    for driver in drivers {
+    for driver in &drivers {
         for program in OUTSIDE {
             let manifest = ["--manifest-path", "examples/outside/Cargo.toml"];
             let mut command = cargo(&["run", "--quiet", manifest[0], manifest[1], "--bin", program]);
             set(&mut command, &variables());
-            set(&mut command, &driver);
+            set(&mut command, driver);
             shell::run(command.env("CARGO_TARGET_DIR", repo("target")))?;
         }
     }
-    Ok(())
+    documents::run(&drivers, &variables())
 }
 
 /// What tests must not see of this user, and where they keep what they would keep for him.

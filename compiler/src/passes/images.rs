@@ -5,6 +5,7 @@ mod change;
 mod groups;
 mod order;
 mod prune;
+pub(super) mod resized;
 mod state;
 
 pub(super) use self::{

@@ -29,7 +29,10 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
         if let Some(conv) = look.at(place) {
             plan.convolution(graph, &region.nodes, place, conv);
         } else if let Some(chain) = look.mixing(place).filter(|_| !plan.new.contains_key(&place)) {
+            let between = look.views_of(&chain);
             plan.chain(graph, &region.nodes, chain);
+            // They show what is not computed any more.
+            plan.new.extend(between.into_iter().map(|view| (view, Vec::new())));
         }
     }
     if plan.new.is_empty() {
@@ -182,6 +185,22 @@ impl Look<'_> {
         copy.offset == 0 && copy.source == wanted.source && merged(copy) == merged(&wanted)
     }
 
+    /// The views of what the products of a chain compute, which lead to the next of its nodes and nowhere else.
+    fn views_of(&self, chain: &mixing::Chain) -> Vec<usize> {
+        let made = chain.products.iter().flat_map(|place| &self.region.nodes[*place].outputs);
+        let (mut left, mut views) = (made.copied().collect::<Vec<_>>(), Vec::new());
+        while let Some(id) = left.pop() {
+            for reader in self.lines.readers(id) {
+                let node = &self.region.nodes[*reader];
+                if matches!(node.op, NodeOp::View) {
+                    left.extend(&node.outputs);
+                    views.push(*reader);
+                }
+            }
+        }
+        views
+    }
+
     /// Calls for each reader of a tensor, through views that keep the type; with nothing for one that is not a node of the region.
     fn each_reader(&self, id: TensorId, call: &mut dyn FnMut(Option<usize>)) {
         let mut left = vec![id];
@@ -324,14 +343,24 @@ mod tests {
     }
 
     /// Names of the operations of tokens that two linear layers mix, with the tokens added, and whether each adds a tensor.
-    fn mixed(images: u64) -> Vec<String> {
+    fn mixed(images: u64, is_flat: bool) -> Vec<String> {
         let mut b = Builder::new();
         let x = b.input("x", DType::F32.into(), &[images, 6, 8]).unwrap();
         let weights = [constant(&mut b, &[6, 10], 1), constant(&mut b, &[10, 6], 2)];
-        let turned = b.transpose(x, &[0, 2, 1]).unwrap();
-        let wide = b.matmul(turned, weights[0]).unwrap();
-        let wide = b.unary(Function::Relu, wide).unwrap();
-        let narrow = b.matmul(wide, weights[1]).unwrap();
+        let mut turned = b.transpose(x, &[0, 2, 1]).unwrap();
+        if is_flat {
+            turned = b.reshape(turned, &[images * 8, 6]).unwrap();
+        }
+        let mut wide = b.matmul(turned, weights[0]).unwrap();
+        wide = b.unary(Function::Relu, wide).unwrap();
+        if is_flat {
+            wide = b.reshape(wide, &[8, images, 10]).unwrap();
+            wide = b.reshape(wide, &[images * 8, 10]).unwrap();
+        }
+        let mut narrow = b.matmul(wide, weights[1]).unwrap();
+        if is_flat {
+            narrow = b.reshape(narrow, &[images, 8, 6]).unwrap();
+        }
         let last = b.transpose(narrow, &[0, 2, 1]).unwrap();
         let y = b.binary(Function::Add, x, last).unwrap();
         b.output("y", y);
@@ -346,7 +375,9 @@ mod tests {
     #[test]
     fn tokens_are_mixed_where_they_lie() {
         for images in [1, 3] {
-            assert_eq!(mixed(images), ["copy", "copy", "Relu false", "None true"]);
+            for is_flat in [false, true] {
+                assert_eq!(mixed(images, is_flat), ["copy", "copy", "Relu false", "None true"]);
+            }
         }
     }
 

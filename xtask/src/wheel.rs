@@ -1,6 +1,7 @@
 //! Makes wheels of the Python package `halite`, and tries them as users do.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -82,9 +83,18 @@ fn build(options: &Options, environment: &[(&str, &str)]) -> Result<PathBuf> {
     let is_linux = options.target.as_ref().map_or(cfg!(target_os = "linux"), |name| name.contains("linux"));
     if is_linux && !options.native {
         maturin.args(["--zig", "--compatibility", &manylinux(&options.glibc)?]);
+        // maturin asks the first `python3` for Zig, which would be the system's.
+        maturin.env("PATH", first_in_path(interpreter.parent().context("an environment has a folder")?)?);
     }
     shell::run(maturin.envs(environment.iter().copied()))?;
     newest(&out, begun)
+}
+
+/// Where programs are looked for, with this folder before all others.
+fn first_in_path(folder: &Path) -> Result<OsString> {
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&others));
+    Ok(std::env::join_paths(all)?)
 }
 
 /// The name of a wheel's platform: `2.28` is `manylinux_2_28`.

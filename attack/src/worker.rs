@@ -147,8 +147,11 @@ fn read(name: &str, reader: Reader, bytes: &Bytes, device: Option<&str>, own: &D
             Ok(())
         }
         (Reader::Picture, _) => {
-            let unpacked = halite_tools::picture::unpacked(Cursor::new(bytes), bytes.len() as u64);
-            unpacked.map(drop).map_err(|problem| anyhow::anyhow!("{problem}"))
+            let is_stretched = bytes.len() % 2 == 1;
+            let file = Cursor::new(bytes);
+            let prepared =
+                halite_tools::picture::prepared(file, bytes.len() as u64, [224, 224], is_stretched);
+            prepared.map(drop).map_err(|problem| anyhow::anyhow!("{problem}"))
         }
         (Reader::Tokenizer, _) => take_apart(bytes),
         (Reader::Template, _) => converse(bytes),

@@ -5,19 +5,20 @@ use std::io::Write;
 use halite::{FunctionInfo, ValueInfo, ValueType};
 use serde_json::{Value as Json, json};
 
-use crate::console::Result;
+use crate::{console::Result, visible::visible};
 
-/// Prints functions with their inputs and outputs.
+/// Prints functions with their inputs and outputs. Names of the file have a line of their own each, whatever is in them.
 pub(crate) fn print(functions: &[FunctionInfo], as_json: bool, out: &mut dyn Write) -> Result<()> {
     if as_json {
         writeln!(out, "{:#}", json(functions))?;
         return Ok(());
     }
+    let line = |text: &dyn std::fmt::Display| visible(&text.to_string()).replace('\n', "\\n");
     for function in functions {
-        writeln!(out, "function {}", function.name)?;
-        function.inputs.iter().try_for_each(|input| writeln!(out, "  input  {input}"))?;
-        function.outputs.iter().try_for_each(|output| writeln!(out, "  output {output}"))?;
-        function.kept_state().try_for_each(|state| writeln!(out, "  state  {state}"))?;
+        writeln!(out, "function {}", line(&function.name))?;
+        function.inputs.iter().try_for_each(|input| writeln!(out, "  input  {}", line(input)))?;
+        function.outputs.iter().try_for_each(|output| writeln!(out, "  output {}", line(output)))?;
+        function.kept_state().try_for_each(|state| writeln!(out, "  state  {}", line(state)))?;
     }
     Ok(())
 }

@@ -51,8 +51,13 @@ pub fn read_from(file: impl Read + Seek, length: u64, name: &str) -> Result<Vec<
                 most >> 20
             )));
         }
-        left = member.limit() - 1;
         let array = array.map_err(|e| Failure::from(e).context(format!("reading '{name}'")))?;
+        // The archive's sum of a member is looked at where the member ends.
+        let behind = member.read(&mut [0]).map_err(|e| wrong(&format!("its member '{name}': {e}")))?;
+        if behind > 0 {
+            return Err(wrong(&format!("its member '{name}' has more than one array")));
+        }
+        left = member.limit() - 1;
         let array = array.ok_or_else(|| wrong(&format!("its member '{name}' is empty")))?;
         arrays.push((plain.to_owned(), array));
     }
@@ -125,6 +130,33 @@ mod tests {
         assert!(refused.contains("unpack to more than 13") && refused.contains("numpy.savez"), "{refused}");
         let bytes = zeros(&[100 << 20]).unwrap();
         assert_eq!(read_from(Cursor::new(&bytes), bytes.len() as u64, "x.npz").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn members_that_were_changed_are_refused() {
+        let array = HostTensor::new(ElementType::UI8, [64].as_slice(), vec![7; 64]).unwrap();
+        let mut bytes = Cursor::new(Vec::new());
+        let mut archive = ZipWriter::new(&mut bytes);
+        let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        archive.start_file("x.npy", stored).unwrap();
+        npy::write(&mut archive, &array).unwrap();
+        archive.finish().unwrap();
+        let mut bytes = bytes.into_inner();
+        let length = bytes.len() as u64;
+        assert_eq!(read_from(Cursor::new(&bytes), length, "x").unwrap()[0].1, array);
+        let place = bytes.windows(64).position(|part| part == [7; 64]).unwrap();
+        bytes[place + 9] ^= 16;
+        let error = read_from(Cursor::new(&bytes), length, "x").unwrap_err().to_string();
+        assert!(error.contains("'x.npy'"), "{error}");
+        // Two arrays in one member.
+        let mut bytes = Cursor::new(Vec::new());
+        let mut archive = ZipWriter::new(&mut bytes);
+        archive.start_file("x.npy", stored).unwrap();
+        (0..2).for_each(|_| npy::write(&mut archive, &array).unwrap());
+        archive.finish().unwrap();
+        let bytes = bytes.into_inner();
+        let error = read_from(Cursor::new(&bytes), bytes.len() as u64, "x").unwrap_err().to_string();
+        assert!(error.contains("more than one array"), "{error}");
     }
 
     #[test]

@@ -391,3 +391,24 @@ pub fn views(noise: &mut Noise) -> Vec<u8> {
     let output = made.put("Add", &["x", &output], &[]);
     made.finish(&output, &[64, 64], &[])
 }
+
+/// Thousands of inputs and outputs, of up to 16 dimensions; outputs may be the same tensor again and again.
+pub fn ports(noise: &mut Noise) -> Vec<u8> {
+    let dims: Vec<i64> = (0..noise.below(17)).map(|_| if noise.once_in(8) { 2 } else { 1 }).collect();
+    let inputs: Vec<String> = (0..=noise.size(1 << 13)).map(|place| format!("x{place}")).collect();
+    let (mut nodes, mut results) = (Vec::new(), Vec::new());
+    let shares = noise.once_in(2);
+    for place in 0..noise.size(1 << 13) {
+        if results.is_empty() || !shares {
+            let result = format!("y{place}");
+            let input = noise.pick(&inputs).clone();
+            let operator: &str = noise.pick(&UNARY);
+            nodes.push(node(operator, &[input], std::slice::from_ref(&result), &[]));
+            results.push(result);
+        } else {
+            results.push(results[0].clone());
+        }
+    }
+    let all = |names: &[String]| names.iter().map(|name| port(name, FLOAT, &dims)).collect::<Vec<_>>();
+    model(&graph(&nodes, &[], &all(&inputs), &all(&results)), &[])
+}

@@ -105,6 +105,21 @@ pub fn png(noise: &mut Noise) -> Vec<u8> {
     file
 }
 
+/// A PNG of one bit for a pixel that is very long and very thin, one way or the other.
+pub fn lines(noise: &mut Noise) -> Vec<u8> {
+    let (long, thin) = (noise.size(1 << 24) as u32, noise.size(1 << 8) as u32);
+    let [width, height] = if noise.once_in(2) { [long, thin] } else { [thin, long] };
+    let mut file = b"\x89PNG\r\n\x1A\n".to_vec();
+    file.extend(chunk(
+        b"IHDR",
+        &[&width.to_be_bytes()[..], &height.to_be_bytes(), &[1, 0, 0, 0, 0]].concat(),
+    ));
+    let row = u64::from(width).div_ceil(8) + 1;
+    file.extend(chunk(b"IDAT", &zeros(row.saturating_mul(height.into()).min(1 << 28))));
+    file.extend(chunk(b"IEND", &[]));
+    file
+}
+
 fn segment(marker: u8, content: &[u8]) -> Vec<u8> {
     [&[0xFF, marker][..], &(content.len() as u16 + 2).to_be_bytes(), content].concat()
 }

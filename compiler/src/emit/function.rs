@@ -298,7 +298,7 @@ fn states(function: &Function) -> Option<Attr> {
 /// The declaration of a function, as compilers of IREE write it: dimensions that versions do not share are `?`.
 fn declaration(kind: &str, function: &Function) -> Option<Attr> {
     let first = function.versions.first()?;
-    let list = |what: &str, ports: &dyn Fn(&Graph) -> Vec<Port>| {
+    let list = |what: &str, ports: fn(&Graph) -> &[Port]| {
         let one = |(index, port): (usize, &Port)| {
             let tensor = first.tensor(port.tensor);
             let mut text = String::new();
@@ -318,8 +318,8 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
         };
         ports(first).iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
     };
-    let inputs = list("input", &|graph| graph.inputs.clone());
-    let outputs = list("output", &|graph| graph.outputs.clone());
+    let inputs = list("input", |graph| &graph.inputs);
+    let outputs = list("output", |graph| &graph.outputs);
     let text = format!("{kind} func @{}({inputs}) -> ({outputs})", function.name);
     Some(Attr::new(attribute::DECLARATION, text))
 }

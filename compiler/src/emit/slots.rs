@@ -1,5 +1,7 @@
 //! The binding table of a version: which memory is in which slot. The same for all targets.
 
+use std::collections::HashMap;
+
 use crate::plan::{flow::Flow, schedule::Memory};
 
 /// What an input is bound as.
@@ -9,7 +11,11 @@ fn of_input(flow: &Flow, index: u32) -> Memory {
 
 /// The memories of a binding table, by slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slots(Vec<Memory>);
+pub struct Slots {
+    memories: Vec<Memory>,
+    /// The slot of each: models may have very many inputs and outputs.
+    slots: HashMap<Memory, u32>,
+}
 
 impl Slots {
     /// The slots of a version: inputs that it reads, outputs with anything in them, transient memory, what the host reads.
@@ -21,17 +27,17 @@ impl Slots {
         let eras = (0..).zip(transient).filter(|(_, needed)| **needed);
         slots.extend(eras.map(|(era, _)| Memory::Transient(era)));
         slots.extend((flow.readback_bytes > 0).then_some(Memory::Readback));
-        Slots(slots)
+        Slots { slots: slots.iter().copied().zip(0..).collect(), memories: slots }
     }
 
     /// How many there are.
     pub fn len(&self) -> u32 {
-        self.0.len() as u32
+        self.memories.len() as u32
     }
 
     /// The memories in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = Memory> {
-        self.0.iter().copied()
+        self.memories.iter().copied()
     }
 
     /// The slot of a memory.
@@ -39,7 +45,6 @@ impl Slots {
     /// # Panics
     /// Never for memory of the version that the table is of.
     pub fn slot(&self, memory: Memory) -> u32 {
-        let slot = self.0.iter().position(|known| *known == memory);
-        slot.expect("commands name memory that the version has") as u32
+        *self.slots.get(&memory).expect("commands name memory that the version has")
     }
 }

@@ -10,6 +10,8 @@ pub use element::{GgmlType, ggml_type};
 pub use error::GgufError;
 pub use value::{Array, Value, ValueType};
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use cursor::Cursor;
@@ -71,11 +73,14 @@ impl Gguf {
         let tensor_count = cursor.u64("tensor count")?;
         let pair_count = cursor.u64("key-value count")?;
         // A pair takes 13 bytes at least, and an info 24; the vectors grow with those that are really there.
-        let mut metadata = Vec::new();
+        let (mut metadata, mut known) = (Vec::new(), HashSet::new());
         for _ in 0..pair_count {
-            let key = cursor.text("key")?.to_owned();
+            let key = cursor.text("key")?;
+            if !known.insert(key) {
+                return Err(GgufError::invalid(format!("key {}", shorten(key)), "it is there twice"));
+            }
             let value_type = cursor.u32("value type")?;
-            metadata.push((key, cursor.value(value_type)?));
+            metadata.push((key.to_owned(), cursor.value(value_type)?));
         }
         let alignment = alignment(&metadata)?;
         let mut infos = Vec::new();
@@ -94,11 +99,12 @@ impl Gguf {
 }
 
 fn alignment(metadata: &[(String, Value)]) -> Result<u64> {
-    let found = metadata.iter().find_map(|(key, value)| match value {
-        Value::Int(alignment) if key == ALIGNMENT_KEY => Some(*alignment),
-        _ => None,
-    });
-    let alignment = found.unwrap_or(DEFAULT_ALIGNMENT.into());
+    let found = metadata.iter().find(|(key, _)| key == ALIGNMENT_KEY).map(|(_, value)| value);
+    let alignment = match found {
+        None => DEFAULT_ALIGNMENT.into(),
+        Some(Value::Int(alignment)) => *alignment,
+        Some(_) => return Err(GgufError::invalid(ALIGNMENT_KEY, "it is no whole number")),
+    };
     match u64::try_from(alignment) {
         Ok(number) if number.is_power_of_two() && number <= 1 << 32 => Ok(number),
         _ => {

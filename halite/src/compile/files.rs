@@ -48,7 +48,11 @@ impl ModelFile {
         if let Some(known) = self.digest.get() {
             return Some(*known);
         }
-        let goes_on = || limits.goes_on();
+        // What was looked at does not stay in memory: nobody may need it again.
+        let goes_on = || {
+            halite_runtime::release_pages(&self.bytes);
+            limits.goes_on()
+        };
         let digest = match &self.input {
             None => Digest::of_while(&self.bytes, &goes_on)?,
             Some(input) => {

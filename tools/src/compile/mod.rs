@@ -22,7 +22,9 @@ use crate::{
     engine::{Code, Status},
     flags::{self, DeviceFlags, PrecisionFlag},
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    page, place, progress, session, state, units, whole,
+    page, place, progress, session, state, units,
+    visible::visible,
+    whole,
 };
 
 const EXAMPLES: &str = "\
@@ -129,7 +131,7 @@ fn run(flags: &Flags) -> Result<()> {
     spare_model(flags, path)?;
     let compiler = compiler(flags, &functions)?;
     if let Some(when) = flags.print_graph {
-        write!(out, "{}", compiler.print_graph(&model, when).map_err(refused)?)?;
+        write!(out, "{}", visible(&compiler.print_graph(&model, when).map_err(refused)?))?;
         return Ok(());
     }
     let compiled = compiler.compile_with(&model, &options).map_err(refused)?;
@@ -155,7 +157,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     if flags.explain {
-        write!(out, "{}", compiled.report())?;
+        write!(out, "{}", visible(&compiled.report().to_string()))?;
     }
     for (file, bytes) in &written {
         console::remark(format_args!("{file}: {}", units::bytes(*bytes)));

@@ -27,6 +27,7 @@ use halite_formats::vmfb::{self, Container, ModuleDef, VmfbError};
 use crate::{
     console::{self, CommonFlags, Failure, Result, Tool},
     describe, text_file,
+    visible::Visible,
 };
 
 const EXAMPLES: &str = "\
@@ -129,16 +130,21 @@ fn run(flags: &Flags) -> Result<()> {
     if let Some(what) = flags.extract {
         return extract::run(what, path, &file, flags.extract_to.as_deref(), &mut out);
     }
+    // Names of the file are no orders to a terminal.
+    let mut out: Box<dyn Write> = match flags.json() || flags.output == Output::FlatbufferBinary {
+        true => Box::new(out),
+        false => Box::new(Visible(out)),
+    };
     if halite_formats::vgf::is_vgf(&file) {
-        vgf::print(flags, path, &file, &mut out)?;
+        vgf::print(flags, path, &file, &mut *out)?;
         return Ok(out.flush()?);
     }
     if halite_formats::gguf::is_gguf(&file) {
-        gguf::print(flags, path, &file, &mut out)?;
+        gguf::print(flags, path, &file, &mut *out)?;
         return Ok(out.flush()?);
     }
     if ModelFormat::detect(&file[..file.len().min(16)], path).is_some() {
-        return model(flags, path, file, &mut out);
+        return model(flags, path, file, &mut *out);
     }
     let input = read(path, file)?;
     if let Some(folder) = &flags.spirv {
@@ -148,13 +154,13 @@ fn run(flags: &Flags) -> Result<()> {
     if flags.output == Output::FlatbufferBinary {
         out.write_all(&input.file[input.container.flatbuffer.clone()])?;
     } else if flags.json || flags.output == Output::FlatbufferJson {
-        print_json(&input, flags, code, &mut out)?;
+        print_json(&input, flags, code, &mut *out)?;
     } else {
         if flags.output != Output::Disassembly {
-            text::metadata(&facts::collect(&input.file, &input.container, &input.module), &mut out)?;
+            text::metadata(&facts::collect(&input.file, &input.container, &input.module), &mut *out)?;
         }
         if code {
-            text::disassembly(&input.module, flags.function.as_deref(), flags.bytecode_offsets, &mut out)?;
+            text::disassembly(&input.module, flags.function.as_deref(), flags.bytecode_offsets, &mut *out)?;
         }
     }
     out.flush()?;

@@ -3,7 +3,11 @@
 mod flags;
 mod report;
 
-use std::{io::Write, ops::ControlFlow, time::Instant};
+use std::{
+    io::{IsTerminal, Write},
+    ops::ControlFlow,
+    time::Instant,
+};
 
 use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Stop};
 
@@ -14,6 +18,7 @@ use crate::{
     devices,
     interrupt::{self, Watchdog, cancel_on_interrupt},
     progress, session, text_file,
+    visible::visible,
 };
 
 tool!(Flags);
@@ -39,7 +44,8 @@ fn run(flags: &Flags) -> Result<()> {
     let began = Instant::now();
     sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
     report.prompt = began.elapsed();
-    let mut writer = Writer { out: &mut out, shows: !flags.json, failure: None };
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut writer = Writer { out: &mut out, shows: !flags.json, is_terminal, failure: None };
     let mut sampler = Sampler::new(sampling);
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
@@ -68,6 +74,8 @@ fn run(flags: &Flags) -> Result<()> {
 struct Writer<'a> {
     out: &'a mut dyn Write,
     shows: bool,
+    /// What a stranger's model writes must not be orders to it.
+    is_terminal: bool,
     failure: Option<std::io::Error>,
 }
 
@@ -76,6 +84,7 @@ impl Writer<'_> {
         if !self.shows {
             return ControlFlow::Continue(());
         }
+        let text = if self.is_terminal { visible(text) } else { text.into() };
         match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {

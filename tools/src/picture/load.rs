@@ -29,6 +29,11 @@ const FEW_BYTES: u64 = 128 << 20;
 /// And as many more for each byte of its own. Photographs have some 10 for a byte, drawings up to a thousand.
 const EACH_BYTE: u64 = 64;
 
+/// Those that any picture may have when it is scaled, before it is cut: four million pixels, which take as long as reading ten times as many.
+const SCALED_BYTES: u64 = 16 << 20;
+/// And those of rows that are scaled already: of a picture that is 30,000 wide, for 224 of them.
+const ROWS_BYTES: u64 = 128 << 20;
+
 /// What the input wants.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
@@ -109,19 +114,31 @@ fn decode_unguarded(file: impl BufRead + Seek, length: u64) -> image::ImageResul
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
     // The reader's limits are for what decoding takes beside the picture: a few bytes may say that it is of any size.
-    limits.reserve(decoder.total_bytes())?;
+    // Of one colour it costs as much to scale as of three.
+    let (width, height) = decoder.dimensions();
+    let as_colours = u64::from(width).saturating_mul(height.into()).saturating_mul(3);
+    limits.reserve(decoder.total_bytes().max(as_colours))?;
     let orientation = decoder.orientation()?;
     let mut picture = DynamicImage::from_decoder(decoder)?;
     picture.apply_orientation(orientation);
     Ok(picture)
 }
 
-/// Reads the picture of a file of so many bytes, as it is read for an input; the bytes that it has unpacked.
+/// Reads the picture of a file of so many bytes, and brings it to this height and width, as for an input: stretched, or cut. Gives the bytes
+/// that it has unpacked.
 ///
 /// # Errors
 /// It is damaged, of no format that is read, or too large.
-pub fn unpacked(file: impl BufRead + Seek, length: u64) -> Result<usize> {
-    let picture = decode(file, length).map_err(|e| Failure::invalid(format!("reading a picture: {e}")))?;
+pub fn prepared(
+    file: impl BufRead + Seek,
+    length: u64,
+    [height, width]: [u32; 2],
+    is_stretched: bool,
+) -> Result<usize> {
+    let failed = |e: &dyn std::fmt::Display| Failure::invalid(format!("reading a picture: {e}"));
+    let picture = decode(file, length).map_err(|e| failed(&e))?;
+    let way = if is_stretched { Fit::Stretch } else { Fit::Crop };
+    fit(&picture, Size { height, width }, way).map_err(|e| failed(&e))?;
     Ok(picture.as_bytes().len())
 }
 
@@ -212,7 +229,7 @@ fn fit(picture: &DynamicImage, size: Size, fit: Fit) -> Result<Cow<'_, DynamicIm
         Fit::Crop | Fit::Stretch if (own_height, own_width) == (height, width) => {
             return Ok(Cow::Borrowed(picture));
         }
-        Fit::Stretch => return Ok(Cow::Owned(picture.resize_exact(width, height, FilterType::Triangle))),
+        Fit::Stretch => return Ok(Cow::Owned(scaled_to(picture, size, size)?)),
         Fit::Crop => (f64::from(height) / f64::from(own_height)).max(f64::from(width) / f64::from(own_width)),
         Fit::Shorter(side) => f64::from(side) / f64::from(own_height.min(own_width)),
     };
@@ -227,15 +244,30 @@ fn fit(picture: &DynamicImage, size: Size, fit: Fit) -> Result<Cow<'_, DynamicIm
             "--image-fit makes it {new_height}x{new_width}, and {height}x{width} are needed; give a longer side"
         ));
     }
-    if new_height * new_width * 4.0 > MOST_BYTES as f64 {
+    // Larger ones are refused; these are the nearest numbers there are.
+    let new = Size { height: new_height as u32, width: new_width as u32 };
+    let resized = scaled_to(picture, new, size)?;
+    let (top, left) = ((new.height - height) / 2, (new.width - width) / 2);
+    Ok(Cow::Owned(resized.crop_imm(left, top, width, height)))
+}
+
+/// All of a picture in another size, of which a part of the second size is wanted. Long and thin ones become huge on the way: the rows are
+/// scaled first, with four floats for each of their places.
+fn scaled_to(picture: &DynamicImage, new: Size, wanted: Size) -> Result<DynamicImage, String> {
+    let area = |height: u32, width: u32| u64::from(height) * u64::from(width);
+    let most = SCALED_BYTES.max(area(wanted.height, wanted.width).saturating_mul(2 * 4)).min(MOST_BYTES);
+    let (made, between) = (area(new.height, new.width) * 4, area(new.height, picture.width()) * 16);
+    if made > most || between > ROWS_BYTES.max(4 * most).min(MOST_BYTES) {
         return Err(format!(
-            "it would become {new_height}x{new_width} before it is cut; make it smaller first"
+            "it would become {}x{} before it is cut to {}x{}, which takes {} MiB; cut it or make it smaller first",
+            new.height,
+            new.width,
+            wanted.height,
+            wanted.width,
+            made.max(between) >> 20
         ));
     }
-    let (new_height, new_width) = (new_height as u32, new_width as u32);
-    let resized = picture.resize_exact(new_width, new_height, FilterType::Triangle);
-    let (top, left) = ((new_height - height) / 2, (new_width - width) / 2);
-    Ok(Cow::Owned(resized.crop_imm(left, top, width, height)))
+    Ok(picture.resize_exact(new.width, new.height, FilterType::Triangle))
 }
 
 /// Elements in the order of the input, and what was done to the colours.

@@ -179,9 +179,10 @@ fn a_jpeg_that_its_decoder_fails_on_is_refused() {
         vec![0xFF, 0xD9],
     ]
     .concat();
-    let refused = unpacked(std::io::Cursor::new(&file), file.len() as u64).unwrap_err().to_string();
+    let unpacked = |file: &[u8]| prepared(std::io::Cursor::new(file), file.len() as u64, [8, 8], false);
+    let refused = unpacked(&file).unwrap_err().to_string();
     assert!(refused.contains("fewer samples"), "{refused}");
     // Without the unusual samples it is a picture.
     let usual: Vec<u8> = file.iter().map(|byte| if *byte == 0x22 { 0x11 } else { *byte }).collect();
-    assert_eq!(unpacked(std::io::Cursor::new(&usual), usual.len() as u64).unwrap(), 14 * 2616 * 3);
+    assert_eq!(unpacked(&usual).unwrap(), 14 * 2616 * 3);
 }

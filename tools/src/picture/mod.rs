@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
+pub use load::prepared;
 pub(crate) use load::read;
-pub use load::unpacked;
 pub(crate) use save::{check_output, write};
 
 /// Endings of files that are taken for pictures. Of these, PNG and JPEG are read and written.

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufWriter, Seek, SeekFrom, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::{
@@ -111,6 +111,19 @@ fn plain(error: std::io::Error) -> std::io::Error {
     match error.to_string().split_once(" at path ") {
         Some((what, _)) => std::io::Error::new(error.kind(), what),
         None => error,
+    }
+}
+
+/// Refuses to write to files that the work reads: they may be the only copies.
+pub(crate) fn spare<'a>(written: &[&Path], read: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    let read: Vec<PathBuf> =
+        read.into_iter().filter_map(|file| file.canonicalize().ok()).filter(|file| file.is_file()).collect();
+    match written.iter().find(|file| file.canonicalize().is_ok_and(|file| read.contains(&file))) {
+        Some(file) => Err(Failure::Usage(format!(
+            "'{}' is a file of the model itself; name another file to write to",
+            file.display()
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -402,7 +402,7 @@ pub fn ports(noise: &mut Noise) -> Vec<u8> {
         if results.is_empty() || !shares {
             let result = format!("y{place}");
             let input = noise.pick(&inputs).clone();
-            let operator: &str = noise.pick(&UNARY);
+            let operator: &str = UNARY[noise.below(UNARY.len())];
             nodes.push(node(operator, &[input], std::slice::from_ref(&result), &[]));
             results.push(result);
         } else {

@@ -1,5 +1,7 @@
 //! Models that are compiled ahead of time.
 
+use std::path::PathBuf;
+
 use halite_compiler::{self as inner, ModelFormat, frontends::outline::Outline};
 
 use crate::{
@@ -88,6 +90,11 @@ impl Model {
     pub fn functions(&self) -> Result<Vec<FunctionInfo>> {
         let one = |name: String| Ok(Ports::of(&self.inner, &name)?.info(&name));
         self.inner.functions().into_iter().map(one).collect()
+    }
+
+    /// The files beside its own that were read so far: those that hold its weights are read when it is compiled.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.inner.files()
     }
 
     /// What is in its file, if the format has more to tell than functions: parts, operators and where they run, memory, data.

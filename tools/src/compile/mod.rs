@@ -128,7 +128,7 @@ fn run(flags: &Flags) -> Result<()> {
         return describe::print(&functions(flags, &model)?, flags.json, &mut out);
     }
     let functions = functions(flags, &model)?;
-    spare_model(flags, path)?;
+    spare(flags, path, &[])?;
     let compiler = compiler(flags, &functions)?;
     if let Some(when) = flags.print_graph {
         write!(out, "{}", visible(&compiler.print_graph(&model, when).map_err(refused)?))?;
@@ -144,6 +144,8 @@ fn run(flags: &Flags) -> Result<()> {
         ));
     }
     left_out(&compiled);
+    // Its weights were read by now.
+    spare(flags, path, &model.files())?;
     let written = write(flags, path, &compiled)?;
     if let Some(file) = &flags.html {
         page::write(file, &page::explain(compiled.report()))?;
@@ -284,21 +286,19 @@ fn output(flags: &Flags, model: &Path) -> PathBuf {
     })
 }
 
-/// Refuses to put something in the place of the model, which may be the only copy.
-fn spare_model(flags: &Flags, model: &Path) -> Result<()> {
-    let Ok(real) = model.canonicalize() else { return Ok(()) };
+/// Refuses to put something in the place of the model and its weights, which may be the only copies, or two things in one place.
+fn spare(flags: &Flags, model: &Path, beside: &[PathBuf]) -> Result<()> {
     let output = output(flags, model);
-    let written = std::iter::once(&output).chain(&flags.split_params).chain(&flags.html);
-    match written
+    let written: Vec<&Path> = [Some(&output), flags.split_params.as_ref(), flags.html.as_ref()]
         .into_iter()
-        .find(|file| real.is_file() && file.canonicalize().is_ok_and(|file| file == real))
-    {
-        Some(file) => Err(Failure::Usage(format!(
-            "'{}' is the model itself; name another file to write to",
-            file.display()
-        ))),
-        None => Ok(()),
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    let twice = written.iter().enumerate().find(|(place, file)| written[..*place].contains(file));
+    if let Some((_, file)) = twice {
+        return Err(Failure::Usage(format!("two files would be written to '{}'", file.display())));
     }
+    whole::spare(&written, std::iter::once(model).chain(beside.iter().map(PathBuf::as_path)))
 }
 
 /// The compiler's error: what is missing on the command line is wrong usage.

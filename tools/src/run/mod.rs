@@ -5,7 +5,7 @@ mod expect;
 mod output;
 mod top;
 
-use std::{io::Write, time::Duration};
+use std::{io::Write, path::Path, time::Duration};
 
 use clap::Parser;
 use halite::{FunctionInfo, Session};
@@ -23,6 +23,7 @@ use crate::{
     state::{self, StateFlags},
     values,
     visible::visible,
+    whole,
 };
 
 use self::{
@@ -144,11 +145,14 @@ fn execute(flags: &Flags, out: &mut dyn Write) -> Result<()> {
     };
     let inputs = values::read_inputs(&info, &flags.inputs)?;
     if !flags.json && !logger::is_quiet() {
-        writeln!(out, "EXEC @{}", function.name())?;
+        writeln!(out, "EXEC @{}", visible(function.name()))?;
         out.flush()?;
     }
     let outputs = Port::outputs(&info);
     let plan = Plan::new(&flags.output, &outputs)?;
+    let parameters = flags.modules.parameters()?;
+    let read = flags.modules.modules().chain(parameters.iter().map(|(_, file)| Path::new(file)));
+    whole::spare(&plan.files(), read)?;
     values::check_count(&info, inputs.len())?;
     let results = {
         // They are gone behind the call: inputs that live on would count as memory in use.

@@ -144,14 +144,15 @@ impl Plan {
             }
         }
         plan.check_files()?;
-        plan.check_folders()?;
+        // Before anything is computed.
+        plan.files().into_iter().try_for_each(check_place)?;
         Ok(plan)
     }
 
-    /// Refuses, before anything is computed, places where no file can be made.
-    fn check_folders(&self) -> Result<()> {
+    /// The files that it writes.
+    pub fn files(&self) -> Vec<&Path> {
         let all = self.named.iter().map(|(_, _, place)| place).chain(&self.ordered);
-        all.filter_map(Destination::path).chain(self.rest.as_deref()).try_for_each(check_place)
+        all.filter_map(Destination::path).chain(self.rest.as_deref()).collect()
     }
 
     /// Refuses two results in one file, where one would be lost.

@@ -1,6 +1,7 @@
 //! The flags of `halite serve`.
 
 use std::{
+    env::VarError,
     net::{IpAddr, Ipv4Addr},
     path::PathBuf,
     time::Duration,
@@ -102,7 +103,13 @@ impl Flags {
     pub(super) fn token(&self) -> Result<Option<String>> {
         let token = match &self.token_file {
             Some(path) => Some(text_file::read(path)?.lines().next().unwrap_or("").trim().to_owned()),
-            None => std::env::var("HALITE_TOKEN").ok(),
+            None => match std::env::var("HALITE_TOKEN") {
+                Ok(token) => Some(token),
+                Err(VarError::NotPresent) => None,
+                Err(VarError::NotUnicode(_)) => {
+                    return Err(Failure::Usage("HALITE_TOKEN is no text in UTF-8".to_owned()));
+                }
+            },
         };
         match token {
             Some(token) if token.is_empty() => {

@@ -203,7 +203,12 @@ fn allowed(rules: &Rules, headers: &HeaderMap) -> Result<()> {
             }
         }
         None => {
-            let host = text(header::HOST).unwrap_or("localhost");
+            // Without one it is no browser's request. What is no text names nobody.
+            let host = if headers.contains_key(header::HOST) {
+                text(header::HOST).unwrap_or("")
+            } else {
+                "localhost"
+            };
             let name = match host.rsplit_once(':') {
                 Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
                 _ => host,

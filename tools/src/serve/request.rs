@@ -13,6 +13,10 @@ const MOST_STOPS: usize = 16;
 const MOST_CHOICES: u64 = 16;
 /// Most texts of a request for vectors.
 const MOST_INPUTS: usize = 2048;
+/// Most objects of a body: messages and their parts.
+const MOST_OBJECTS: usize = 1 << 14;
+/// Most elements of lists and objects of a body: tokens, mostly.
+const MOST_VALUES: usize = 1 << 20;
 
 /// The object that is a request's body.
 pub(super) struct Fields(Map<String, Value>);
@@ -36,9 +40,32 @@ pub(super) struct Wanted {
     pub sampling: Sampling,
 }
 
+/// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
+fn check_count(body: &[u8]) -> Result<()> {
+    let (mut objects, mut values) = (0usize, 0usize);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' if !is_text => objects += 1,
+            b',' | b'[' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    match objects > MOST_OBJECTS || values > MOST_VALUES {
+        true => Err(Refusal::wrong(format!(
+            "the body has {objects} objects and {values} values; {MOST_OBJECTS} and {MOST_VALUES} are the most"
+        ))),
+        false => Ok(()),
+    }
+}
+
 impl Fields {
     /// Reads a body.
     pub fn read(body: &[u8]) -> Result<Fields> {
+        check_count(body)?;
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(_) => Err(Refusal::wrong("the body is no JSON object")),

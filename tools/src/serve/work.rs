@@ -39,6 +39,8 @@ type Result<T, E = Refusal> = std::result::Result<T, E>;
 const USUAL_COMPLETION: usize = 16;
 /// Events that wait for a client.
 const EVENTS: usize = 64;
+/// Requests that are made tokens of at the same time.
+const PREPARING: usize = 2;
 
 /// The models of a server, and what runs on them.
 pub(super) struct Work {
@@ -47,6 +49,8 @@ pub(super) struct Work {
     pub embedder: Option<Embedder>,
     /// A permit for each request that makes vectors at the same time.
     pub embedding: Semaphore,
+    /// How many requests are made tokens of at a time.
+    preparing: Semaphore,
     pub timeout: Duration,
     pub created: u64,
     numbers: AtomicU64,
@@ -86,6 +90,7 @@ impl Work {
             writer,
             embedder,
             embedding: Semaphore::new(parallel),
+            preparing: Semaphore::new(PREPARING),
             timeout,
             created: now(),
             numbers: AtomicU64::new(0),
@@ -146,11 +151,18 @@ impl Work {
     /// The tokens of a conversation. Not made on a thread that serves others: a template works for as long as messages are long.
     async fn conversation(&self, generator: Generator, messages: Vec<Message>) -> Result<Vec<u32>> {
         let options = RunOptions::new().timeout(self.timeout);
-        let made = spawn_blocking(move || {
+        self.prepared(move || {
             let prompt = generator.chat_with(&messages, &options).map_err(|error| Refusal::of(&error))?;
             Ok(generator.tokenize(&prompt, true))
-        });
-        joined(made.await)
+        })
+        .await
+    }
+
+    /// Makes tokens of a request. Few are made at a time: texts are long, and what waits for its turn has not begun to work.
+    async fn prepared(&self, make: impl FnOnce() -> Result<Vec<u32>> + Send + 'static) -> Result<Vec<u32>> {
+        let turn = self.preparing.acquire().await;
+        let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
+        joined(spawn_blocking(make).await)
     }
 
     /// Answers a request for text.
@@ -164,7 +176,10 @@ impl Work {
             Form::Completion => {
                 wanted.most.get_or_insert(USUAL_COMPLETION);
                 match &fields.prompts()?[..] {
-                    [Text::Plain(text)] => generator.tokenize(text, false),
+                    [Text::Plain(text)] => {
+                        let (generator, text) = (generator.clone(), text.clone());
+                        self.prepared(move || Ok(generator.tokenize(&text, false))).await?
+                    }
                     [Text::Tokens(tokens)] => tokens.clone(),
                     all => {
                         let text = format!("{} prompts; there is one for each request", all.len());
@@ -178,6 +193,8 @@ impl Work {
             let text = format!("a prompt of {own} tokens; there is room for 1 to {}", most.saturating_sub(1));
             return Err(Refusal::wrong(text).code("context_length_exceeded"));
         }
+        // It may wait for long.
+        drop(fields);
         let turn = slots.turn().await?;
         let running = self.begin();
         let id = format!(
@@ -202,6 +219,7 @@ impl Work {
                 .code("unsupported")
         })?;
         let (inputs, in_base64) = (fields.inputs()?, fields.wants_base64()?);
+        drop(fields);
         let turn = self.embedding.acquire().await;
         let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
         let running = self.begin();

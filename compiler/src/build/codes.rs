@@ -16,6 +16,8 @@ use crate::graph::{ElementType, NodeOp, TensorId};
 const MOST_LIMITS: usize = 3;
 /// Most filters.
 const MOST_FILTERS: u64 = 1 << 20;
+/// How far from a whole number of sums, relative to it, a bias may be that was a whole number before it became floats.
+const WHOLE: f64 = 1.0 / (1 << 21) as f64;
 /// Nodes among which these are looked for.
 const MOST_NODES: usize = 64;
 
@@ -40,6 +42,15 @@ pub(super) struct CodedConv {
     bias: Option<TensorId>,
     sliding: Sliding,
     groups: u64,
+}
+
+/// What is added for each filter.
+#[derive(Clone, Debug)]
+enum Bias {
+    /// In units of sums.
+    Sums(Vec<i64>),
+    /// As it is.
+    Floats(Vec<f64>),
 }
 
 /// What is known of floats in this respect.
@@ -87,7 +98,7 @@ impl Builder {
         let known = (self.one(scale), self.zero_of(zero), self.one(conv.x.scale), self.zero_of(conv.x.zero));
         let (Some(scale), Some(zero), Some(x_scale), Some(x_zero)) = known else { return Ok(None) };
         let (Some(range), Some(steps)) = (range(to), self.steps(&conv, x_scale)) else { return Ok(None) };
-        let Some(bias) = self.whole_bias(&conv, &steps) else { return Ok(None) };
+        let Some(bias) = self.bias_of_sums(&conv, &steps) else { return Ok(None) };
         let code = |value: f64| {
             ((value / scale).round_ties_even() + zero as f64).clamp(range.0.into(), range.1.into()) as i32
         };
@@ -100,7 +111,14 @@ impl Builder {
         let filters = steps.len() as u64;
         let factors = steps.iter().map(|step| DType::F32.round(step / scale)).collect();
         let factor = self.values(DType::F32, &[filters], &Values::Float(factors))?;
-        let bias = bias.map(|all| self.values(DType::I32, &[filters], &Values::Int(all))).transpose()?;
+        let bias = match bias {
+            None => None,
+            Some(Bias::Sums(all)) => Some(self.values(DType::I32, &[filters], &Values::Int(all))?),
+            Some(Bias::Floats(all)) => {
+                let all = all.into_iter().map(|value| DType::F32.round(value / scale)).collect();
+                Some(self.values(DType::F32, &[filters], &Values::Float(all))?)
+            }
+        };
         let sums = [conv.x.codes, conv.filter.codes, factor];
         let (x_zero, zero) = (x_zero as i32, zero as i32);
         self.conv_to_limited(sums, bias, x_zero, (to, zero, limits), &conv.sliding, conv.groups).map(Some)
@@ -127,13 +145,21 @@ impl Builder {
         }
     }
 
-    /// What is added to sums, if anything, in units of them.
-    fn whole_bias(&self, conv: &CodedConv, steps: &[f64]) -> Option<Option<Vec<i64>>> {
+    /// What is added to sums, if anything. Quantizers that leave a bias as floats, as PyTorch's do, mean all of it: a sum is
+    /// up to a hundredth of a code of the result.
+    fn bias_of_sums(&self, conv: &CodedConv, steps: &[f64]) -> Option<Option<Bias>> {
         let Some(bias) = conv.bias else { return Some(None) };
         let all = self.floats(bias).filter(|all| all.len() == steps.len())?;
-        let whole = all.iter().zip(steps).map(|(value, step)| (value / step).round_ties_even());
-        let fits = |value: f64| (value.abs() <= f64::from(i32::MAX)).then_some(value as i64);
-        whole.map(fits).collect::<Option<Vec<i64>>>().map(Some)
+        if !all.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let whole = |(value, step): (&f64, &f64)| {
+            let (sums, nearest) = (value / step, (value / step).round_ties_even());
+            let same = (sums - nearest).abs() <= nearest.abs() * WHOLE;
+            (same && nearest.abs() <= f64::from(i32::MAX)).then_some(nearest as i64)
+        };
+        let sums = all.iter().zip(steps).map(whole).collect::<Option<Vec<i64>>>();
+        Some(Some(sums.map_or(Bias::Floats(all), Bias::Sums)))
     }
 
     /// The number that a tensor has as its only element; no scale is 0 or infinite.
@@ -198,6 +224,10 @@ mod tests {
 
     /// A convolution of codes 0.5 apart around 100, as floats; its bias and scales are powers of two.
     fn convolved(b: &mut Builder, codes: TensorId) -> TensorId {
+        convolved_with(b, codes, &[12.5, -3.0, 100.0])
+    }
+
+    fn convolved_with(b: &mut Builder, codes: TensorId, bias: &[f64]) -> TensorId {
         let ints = |b: &mut Builder, dtype: DType, dims: &[u64], all: Vec<i64>| {
             b.values(dtype, dims, &Values::Int(all)).unwrap()
         };
@@ -212,7 +242,7 @@ mod tests {
         let w = b.dequantize(filter, column, None, DType::F32.into()).unwrap();
         b.remember_coded(x, Coded { codes, scale, zero: Some(zero), axis: 1 });
         b.remember_coded(w, Coded { codes: filter, scale: steps, zero: None, axis: 0 });
-        let bias = floats(b, &[12.5, -3.0, 100.0]);
+        let bias = floats(b, bias);
         let sliding = Sliding { pads: vec![(1, 0), (0, 1)], ..Sliding::plain(2) };
         let made = b.conv(x, w, Some(bias), &sliding, 1).unwrap();
         b.remember_conv(made, [x, w], Some(bias), &sliding, 1);
@@ -236,6 +266,29 @@ mod tests {
         let wanted = b.quantize(floats, step, Some(zero), DType::U8).unwrap();
         assert_eq!(b.ints(made).unwrap(), b.ints(wanted).unwrap());
         assert_eq!(b.conv_between_codes(step, step, Some(zero), DType::U8).unwrap(), None);
+    }
+
+    /// Each of these is half a sum more than a whole number of them.
+    #[test]
+    fn a_bias_between_sums_is_not_rounded() {
+        let bias = [12.5625, -3.03125, 100.125];
+        let mut b = Builder::new();
+        let all = Values::Int((0..18).map(|i| i * 37 % 251).collect());
+        let codes = b.values(DType::U8, &[1, 2, 3, 3], &all).unwrap();
+        let floats = convolved_with(&mut b, codes, &bias);
+        let (step, zero) = target(&mut b);
+        let made = b.conv_between_codes(floats, step, Some(zero), DType::U8).unwrap().unwrap();
+        let wanted = b.quantize(floats, step, Some(zero), DType::U8).unwrap();
+        assert_eq!(b.ints(made).unwrap(), b.ints(wanted).unwrap());
+
+        let codes = b.input("codes", DType::U8.into(), &[1, 2, 3, 3]).unwrap();
+        let floats = convolved_with(&mut b, codes, &bias);
+        let made = b.conv_between_codes(floats, step, Some(zero), DType::U8).unwrap().unwrap();
+        let nodes = &b.open.last().unwrap().nodes;
+        let last = nodes.iter().find(|node| node.outputs == [made]).unwrap();
+        let NodeOp::Operation(Operation::Conv2dInt8(conv)) = &last.op else { panic!("{last:?}") };
+        assert_eq!(conv.bias_type, DType::F32);
+        assert_eq!(b.floats(last.inputs[2]).unwrap(), bias.map(|value| value / 16.0));
     }
 
     #[test]

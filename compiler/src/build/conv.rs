@@ -258,7 +258,7 @@ impl Builder {
     }
 
     /// Convolution of bytes with filters of `i8` as one operation: to bytes again, which `factor` of each filter scales and
-    /// `zero` is added to. `bias` is added to the sums, which are `i32`.
+    /// `zero` is added to. A `bias` of `i32` is added to the sums, one of `f32` to what they are by `factor`.
     ///
     /// # Errors
     /// The sizes or types do not go together.
@@ -302,6 +302,7 @@ impl Builder {
             least,
             most,
             bias: bias.is_some(),
+            bias_type: bias.map_or(DType::I32, |bias| self.element(bias).storage()),
             ..Conv2dInt8::new(planes(self.sizes(x)), planes(self.dims(filter)), data, out)
         });
         crate::backend::check(&made).map_err(|reason| self.invalid(reason))?;

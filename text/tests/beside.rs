@@ -110,3 +110,27 @@ fn errors_name_the_file() {
     let gguf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
     assert!(TextFiles::open(&gguf).unwrap().template.is_some());
 }
+
+#[cfg(unix)]
+#[test]
+fn links_of_a_models_folder_lead_nowhere_else() {
+    use std::os::unix::fs::symlink;
+    let own = folder("qwen2.json", "tokenizer.json", &[]);
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("chat_template.jinja");
+    fs::write(&secret, "secret").unwrap();
+    let model = own.path().join("m.onnx");
+    fs::write(&model, "").unwrap();
+    assert!(TextFiles::of_model(&model).is_ok());
+    symlink(&secret, own.path().join("chat_template.jinja")).unwrap();
+    let error = TextFiles::of_model(&model).unwrap_err().to_string();
+    assert!(error.contains("outside of the model's folder"), "{error}");
+    // Whoever names the folder means what is in it.
+    assert!(TextFiles::open(own.path()).unwrap().template.is_some());
+    // A cache: the model and its files are links to one place.
+    let cache = tempfile::tempdir().unwrap();
+    symlink(&model, cache.path().join("m.onnx")).unwrap();
+    fs::remove_file(own.path().join("chat_template.jinja")).unwrap();
+    symlink(own.path().join("tokenizer.json"), cache.path().join("tokenizer.json")).unwrap();
+    assert!(TextFiles::of_model(&cache.path().join("m.onnx")).is_ok());
+}

@@ -1,7 +1,7 @@
 //! What stands in the files beside a tokenizer's: the tokens of the beginning and the end, and the chat template.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::Read,
     path::{Path, PathBuf},
 };
@@ -37,7 +37,27 @@ impl TextFiles {
     /// A file is not there, cannot be read, or is too large; it is damaged, or asks for something that is not known.
     pub fn open(path: &Path) -> Result<TextFiles, TextError> {
         let path = if path.is_dir() { found(path)? } else { path.to_owned() };
-        let file = bytes(&path, LARGEST)?;
+        TextFiles::read(&path, &[])
+    }
+
+    /// The same of the files in a model's folder. What is a link must not lead out of it, as nobody named that file, nor out of the folder
+    /// where the model's file really is: caches of downloads keep all in one place and link to it.
+    ///
+    /// # Errors
+    /// As [`TextFiles::open`], and when a file is elsewhere.
+    pub fn of_model(model: &Path) -> Result<TextFiles, TextError> {
+        let folder = match model.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let real = fs::canonicalize(model).ok().and_then(|model| Some(model.parent()?.to_owned()));
+        let allowed: Vec<PathBuf> = fs::canonicalize(folder).ok().into_iter().chain(real).collect();
+        TextFiles::read(&found(folder)?, &allowed)
+    }
+
+    /// Reads a tokenizer's file, all of whose files are in these folders; without one they may be anywhere.
+    fn read(path: &Path, allowed: &[PathBuf]) -> Result<TextFiles, TextError> {
+        let file = bytes(path, LARGEST, allowed)?;
         let named = |error: TextError| match error {
             TextError::File { place, problem } => {
                 TextError::file(format!("{}: {place}", path.display()), problem)
@@ -56,7 +76,7 @@ impl TextFiles {
         }
         let tokenizer = Tokenizer::from_file_bytes(&file).map_err(named)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Beside::read(folder)?.apply(tokenizer)
+        Beside::read(folder, allowed)?.apply(tokenizer)
     }
 }
 
@@ -69,8 +89,16 @@ fn found(folder: &Path) -> Result<PathBuf, TextError> {
     })
 }
 
-fn bytes(path: &Path, most: u64) -> Result<Bytes, TextError> {
+fn bytes(path: &Path, most: u64, allowed: &[PathBuf]) -> Result<Bytes, TextError> {
     let unreadable = |problem: String| TextError::Unreadable { path: path.display().to_string(), problem };
+    let real = fs::canonicalize(path).map_err(|error| unreadable(format!("cannot be opened: {error}")))?;
+    if !allowed.is_empty() && !allowed.iter().any(|folder| real.starts_with(folder)) {
+        let problem = format!(
+            "is really {}, outside of the model's folder; name it as the tokenizer, or put the file itself there",
+            real.display()
+        );
+        return Err(unreadable(problem));
+    }
     let file = File::open(path).map_err(|error| unreadable(format!("cannot be opened: {error}")))?;
     let mut bytes = Vec::new();
     file.take(most + 1)
@@ -91,20 +119,20 @@ struct Beside {
 }
 
 impl Beside {
-    fn read(folder: &Path) -> Result<Beside, TextError> {
+    fn read(folder: &Path, allowed: &[PathBuf]) -> Result<Beside, TextError> {
         let json = |name: &str| {
             let path = folder.join(name);
             let place = path.display().to_string();
             if !path.is_file() {
                 return Ok::<_, TextError>((place, Value::Null));
             }
-            let value = serde_json::from_slice(&bytes(&path, LARGEST_OTHER)?)
+            let value = serde_json::from_slice(&bytes(&path, LARGEST_OTHER, allowed)?)
                 .map_err(|error| TextError::file(&place, format!("is no JSON: {error}")))?;
             Ok((place, value))
         };
         let path = folder.join("chat_template.jinja");
         let template = match path.is_file() {
-            true => Some(String::from_utf8_lossy(&bytes(&path, LARGEST_OTHER)?).into_owned()),
+            true => Some(String::from_utf8_lossy(&bytes(&path, LARGEST_OTHER, allowed)?).into_owned()),
             false => None,
         };
         Ok(Beside {

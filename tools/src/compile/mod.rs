@@ -136,12 +136,8 @@ fn run(flags: &Flags) -> Result<()> {
     }
     let compiled = compiler.compile_with(&model, &options).map_err(refused)?;
     progress::go_on("writing the module");
-    if flags.precision == PrecisionFlag::F16 && compiled.half_precision().kept > 0 {
-        let HalfPrecision { half, kept, .. } = compiled.half_precision();
-        console::remark(format_args!(
-            "{kept} of {} operations keep 32 bits: no kernel takes less, or a weight does not fit",
-            half + kept
-        ));
+    if flags.precision == PrecisionFlag::F16 {
+        kept_wide(&compiled);
     }
     left_out(&compiled);
     // Its weights were read by now.
@@ -276,6 +272,17 @@ fn write(flags: &Flags, path: &Path, compiled: &Compiled) -> Result<Vec<(String,
     }
     written.push((output.display().to_string(), compiled.byte_len()));
     Ok(written)
+}
+
+/// Says how much did not become 16 bits.
+fn kept_wide(compiled: &Compiled) {
+    let HalfPrecision { half, kept, .. } = compiled.half_precision();
+    if kept > 0 {
+        console::remark(format_args!(
+            "{kept} of {} operations keep 32 bits: no kernel takes less, or a weight does not fit",
+            half + kept
+        ));
+    }
 }
 
 /// Where the module goes.

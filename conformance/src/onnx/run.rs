@@ -163,14 +163,14 @@ fn graph(model: &Model, inputs: &case::Values) -> Result<Graph, CompileError> {
     });
     loop {
         match model.graph(&bindings) {
-            Err(CompileError::NeedsValues { inputs: names, location, what }) => {
+            Err(CompileError::NeedsValues { inputs: names, location, what, unsupported }) => {
                 let before = bindings.values.len();
                 for name in &names {
                     let value = inputs.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
                     bindings.values.extend(value.map(|value| (name.clone(), value)));
                 }
                 if bindings.values.len() == before {
-                    return Err(CompileError::NeedsValues { inputs: names, location, what });
+                    return Err(CompileError::NeedsValues { inputs: names, location, what, unsupported });
                 }
             }
             other => return other,

@@ -84,8 +84,22 @@ fn the_model_is_never_written_over() {
     let before = fs::read(folder.join("digits.onnx")).unwrap();
     for flag in ["-odigits.onnx", "-o./digits.onnx", "--split-params=digits.onnx", "--html=digits.onnx"] {
         let ran = run_in(&folder, "compile-module", &["digits.onnx", flag]);
-        assert!(ran.code == 2 && ran.stderr.contains("is the model itself"), "{flag}: {}", ran.stderr);
+        assert!(ran.code == 2 && ran.stderr.contains("is a file of the model"), "{flag}: {}", ran.stderr);
     }
+    // Its weights are in a file beside it.
+    for name in ["external.onnx", "external.bin"] {
+        fs::copy(repo(&format!("compiler/tests/data/{name}")), folder.join(name)).unwrap();
+    }
+    let weights = fs::read(folder.join("external.bin")).unwrap();
+    let ran = run_in(&folder, "compile-module", &["external.onnx", "-oexternal.bin"]);
+    assert!(ran.code == 2 && ran.stderr.contains("is a file of the model"), "{}", ran.stderr);
+    assert_eq!(fs::read(folder.join("external.bin")).unwrap(), weights);
+    let ran = run_in(&folder, "compile-module", &["digits.onnx", "-o", "x", "--html=x"]);
+    assert!(ran.code == 2 && ran.stderr.contains("two files would be written to 'x'"), "{}", ran.stderr);
+    let ran =
+        run_in(&folder, "run-module", &["digits.onnx", "--input=1x1x16x16xf32", "--output=@digits.onnx"]);
+    // Without a device nothing gets so far.
+    assert!(ran.code != 0 && !ran.stderr.contains("panicked"), "{}", ran.stderr);
     assert_eq!(fs::read(folder.join("digits.onnx")).unwrap(), before);
 }
 

@@ -97,9 +97,13 @@ fn the_model_is_never_written_over() {
     let ran = run_in(&folder, "compile-module", &["digits.onnx", "-o", "x", "--html=x"]);
     assert!(ran.code == 2 && ran.stderr.contains("two files would be written to 'x'"), "{}", ran.stderr);
     let ran =
-        run_in(&folder, "run-module", &["digits.onnx", "--input=1x1x16x16xf32", "--output=@digits.onnx"]);
+        run_in(&folder, "run-module", &["digits.onnx", "--input=1x1x16x16xf32", "--output=@./digits.onnx"]);
     // Without a device nothing gets so far.
-    assert!(ran.code != 0 && !ran.stderr.contains("panicked"), "{}", ran.stderr);
+    assert!(
+        !has_llvmpipe() || ran.code == 2 && ran.stderr.contains("is a file of the model"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(fs::read(folder.join("digits.onnx")).unwrap(), before);
 }
 

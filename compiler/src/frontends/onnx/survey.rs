@@ -308,6 +308,8 @@ mod tests {
         let bytes = model(&graph(&nodes("Frob"), &[], &[of("x"), condition], &[of("y")]), &[]);
         let error = Model::from_bytes(bytes).unwrap().graph(&Bindings::default()).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("Frob of ai.onnx 20"), "{text}");
+        let CompileError::NeedsValues { inputs, unsupported, .. } = error else { panic!("{text}") };
+        assert_eq!((&inputs[..], unsupported.len()), (&["c".to_owned()][..], 1));
+        assert!(text.contains("Frob of ai.onnx 20") && text.contains("Unless these values"), "{text}");
     }
 }

@@ -406,9 +406,9 @@ mod tests {
         }
     }
 
-    /// Pages of the process that belong to files.
+    /// KiB of a mapping that are resident in this process.
     #[cfg(target_os = "linux")]
-    fn pages_of_files(bytes: &[u8]) -> usize {
+    fn resident(bytes: &[u8]) -> usize {
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let head = format!("{:08x}-", bytes.as_ptr().addr());
         let mut own = text.lines().skip_while(|line| !line.starts_with(&head));
@@ -426,16 +426,17 @@ mod tests {
         std::fs::write(&path, &content).unwrap();
         let bytes = map(&File::open(&path).unwrap(), content.len()).unwrap().unwrap();
         assert_eq!(&bytes[..], &content[..]);
-        assert_eq!(pages_of_files(&bytes), content.len() / 1024);
+        // The system may take pages back whenever it likes, but does not bring any.
+        assert!(resident(&bytes) > 8 * page / 1024);
         // The pages at both ends have bytes of others.
         release(&bytes[1..63 * page + 1]);
-        assert_eq!(pages_of_files(&bytes), 2 * page / 1024);
+        assert!(resident(&bytes) <= 2 * page / 1024);
         assert_eq!(&bytes[..], &content[..]);
         // What is no mapping of ours stays, and so does what lies in one page.
         release(&content);
         release(&bytes[1..page + 1]);
         release(&bytes[..0]);
-        assert_eq!(pages_of_files(&bytes), content.len() / 1024);
+        assert!(resident(&bytes) > 8 * page / 1024);
     }
 
     #[test]

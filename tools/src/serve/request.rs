@@ -294,6 +294,19 @@ mod tests {
     }
 
     #[test]
+    fn bodies_of_very_many_values_are_refused() {
+        let body = |one: &str, count: usize| format!(r#"{{"user":[{}]}}"#, vec![one; count].join(","));
+        let told =
+            |body: String| Fields::read(body.as_bytes()).err().map(|refusal| refusal.json().to_string());
+        let objects = told(body(r#"{"":0}"#, MOST_OBJECTS)).unwrap();
+        assert!(objects.contains(&format!("{} objects", MOST_OBJECTS + 1)), "{objects}");
+        assert!(told(body("0", MOST_VALUES + 1)).unwrap().contains("values"));
+        // Tokens of a long prompt, and what only looks like objects.
+        assert_eq!(told(body("0", 1 << 17)), None);
+        assert_eq!(told(body(r#""{[,\"{""#, MOST_OBJECTS)), None);
+    }
+
+    #[test]
     fn what_is_wrong_is_told_by_its_field() {
         let refused = |value: Value| fields(value).wanted().unwrap_err().json()["error"]["param"].clone();
         assert_eq!(refused(json!({"temperature": -1})), "temperature");

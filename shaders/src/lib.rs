@@ -33,6 +33,6 @@ mod words;
 pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};
-pub use select::{Candidate, Verdict, multiplies_images, rank};
-pub use tuning::{Nearness, Tuning, TuningRow};
+pub use select::{Candidate, Verdict, multiplies_images, rank, ranked};
+pub use tuning::{Fitting, Nearness, Tuning, TuningRow};
 pub use variant::{Needs, Params, Variant, check, parse, variants, variants_of};

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(file.rows[0].unknown(), ["matmul.gone"]);
         let operation = Operation::parse("matmul:m=512,n=512,k=512").unwrap();
         let target = halite_targets::Target::parse("hopper-h200-linux").unwrap();
-        assert_eq!(file.tuning().row(&operation, &target).unwrap().0.source, "a test");
+        assert_eq!(file.tuning().row(&operation, &target).unwrap().row.source, "a test");
     }
 
     /// Audit H4 and its low findings: what others may write is not read, and nothing is written through links.

@@ -45,23 +45,42 @@ const MEASURED: u32 = 0;
 /// The variants of an operation, the one to use first; those that cannot run come last. Pure: the same arguments give the
 /// same order.
 pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Candidate> {
+    ranked(operation, target, tuning).collect()
+}
+
+/// The same, one after the other. Reasons are written for those that are taken: of thousands of operations few have one that is
+/// asked for.
+pub fn ranked(
+    operation: &Operation,
+    target: &Capabilities,
+    tuning: &Tuning,
+) -> impl Iterator<Item = Candidate> {
+    let candidates = judged(operation, target, tuning);
+    candidates.into_iter().map(move |judged| judged.explained(operation, target))
+}
+
+fn judged(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Judged> {
+    let signature = operation.signature();
     let row = tuning.row(operation, &target.target);
     let place = |variant: &Variant| {
-        let tuned = row.and_then(|(row, _)| row.place(&variant.name));
-        match (tuned, row) {
-            (Some((position, _)), Some((row, near))) => {
-                let how = if row.documented { "documents advise for" } else { "was measured on" };
-                let who = if near == Nearness::Relative { ", a relative" } else { "" };
-                let why = format!("place {} of what {how} {}{who}", position + 1, row.target);
-                (MEASURED, position as u32, Some(why))
-            }
-            _ => (1, variant.order, None),
-        }
+        let Some(found) = row else { return (1, variant.order, None) };
+        let Some((position, _)) = found.place(&variant.name) else { return (1, variant.order, None) };
+        let how = if found.row.documented { "documents advise for" } else { "was measured on" };
+        let who = if found.nearness == Nearness::Relative { ", a relative" } else { "" };
+        let why = format!("place {} of what {how} {}{who}", position + 1, found.row.target);
+        (MEASURED, position as u32, Some(why))
     };
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
     // What only the others need of sizes does not bind the one that is used.
     let all = |strict: Strict| -> Vec<Judged> {
-        let judged = |variant| Judged::new(variant, operation, target, place(variant), strict);
+        let judged = |variant: &'static Variant| {
+            let is_out = !variant.signatures.contains(&signature) || !variant.needs.are_met(target);
+            if is_out {
+                Judged::out(variant)
+            } else {
+                Judged::new(variant, operation, target, place(variant), strict)
+            }
+        };
         variants_of(operation.name()).map(judged).collect()
     };
     let open = is_open(operation);
@@ -79,7 +98,7 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
         key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b)))
     });
     let shares_place = |variant: &Variant| {
-        row.and_then(|(row, _)| row.place(&variant.name)).is_some_and(|(_, shares)| shares)
+        row.and_then(|found| found.place(&variant.name)).is_some_and(|(_, shares)| shares)
     };
     for equal in candidates.chunk_by_mut(|a, b| a.lost == b.lost) {
         estimated_first(equal, operation, target, |class, variant| {
@@ -90,13 +109,13 @@ pub fn rank(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Ve
     if let Some(first) = candidates.first() {
         first.aside.keep();
     }
-    candidates.into_iter().map(Judged::explained).collect()
+    candidates
 }
 
 /// Whether convolutions of 16-bit floats over images whose channels lie last run on matrix units of a target. Those of other devices
 /// take such images many times slower.
 pub fn multiplies_images(target: &Capabilities) -> bool {
-    let can_run = |variant: &Variant| variant.template == "image" && variant.needs.missing(target).is_empty();
+    let can_run = |variant: &Variant| variant.template == "image" && variant.needs.are_met(target);
     // Most targets have none: their list of variants need not be read.
     !target.cooperative_matrix.is_empty() && variants_of("conv2d").any(can_run)
 }
@@ -137,12 +156,34 @@ impl Judged {
         Judged { lost, class, position, candidate: Candidate { variant, verdict }, aside }
     }
 
-    /// The variant, with a reason where none was found: of thousands of operations few have one that is asked for.
-    fn explained(mut self) -> Candidate {
-        if let Verdict::Runs { why, .. } = &mut self.candidate.verdict
-            && why.is_empty()
-        {
-            *why = format!("not measured on such a target; {}", self.candidate.variant.note);
+    /// A variant of another signature, or for other targets. Why is not said yet.
+    fn out(variant: &'static Variant) -> Judged {
+        let verdict = Verdict::RuledOut(String::new());
+        Judged {
+            lost: (true, 0),
+            class: 1,
+            position: variant.order,
+            candidate: Candidate { variant, verdict },
+            aside: Aside::default(),
+        }
+    }
+
+    /// The variant, with a reason where none is said yet.
+    fn explained(mut self, operation: &Operation, target: &Capabilities) -> Candidate {
+        let variant = self.candidate.variant;
+        match &mut self.candidate.verdict {
+            Verdict::Runs { why, .. } if why.is_empty() => {
+                *why = format!("not measured on such a target; {}", variant.note);
+            }
+            Verdict::RuledOut(why) if why.is_empty() => {
+                let signature = operation.signature();
+                *why = if variant.signatures.contains(&signature) {
+                    format!("the target lacks {}", variant.needs.missing(target).join("; "))
+                } else {
+                    format!("computes {}, not {signature}", variant.signatures.join(", "))
+                };
+            }
+            _ => {}
         }
         self.candidate
     }
@@ -219,14 +260,10 @@ fn verdict(
     strict: Strict,
 ) -> Verdict {
     let bindings = target.max_storage_buffers as usize;
-    let plan = match variant.plan(operation).and_then(|plan| fit(plan, operation, variant, bindings)) {
+    let plan = match variant.plan_of_own(operation).and_then(|plan| fit(plan, operation, variant, bindings)) {
         Ok(plan) => plan,
         Err(unfit) => return Verdict::RuledOut(unfit.to_string()),
     };
-    let missing = variant.needs.missing(target);
-    if !missing.is_empty() {
-        return Verdict::RuledOut(format!("the target lacks {}", missing.join("; ")));
-    }
     let largest = operation.inputs().into_iter().chain(operation.outputs()).map(|t| t.bytes());
     let largest = largest
         .chain(plan.scratch.iter().copied())

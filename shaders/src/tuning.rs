@@ -1,5 +1,7 @@
 //! What was measured: which variants are best for which shapes on which GPUs.
 
+use std::{cell::OnceCell, collections::HashMap};
+
 use halite_ops::Operation;
 use halite_targets::Target;
 use serde::{Deserialize, Serialize};
@@ -27,13 +29,50 @@ pub struct TuningRow {
     pub source: String,
 }
 
-impl TuningRow {
+/// The order of a row, to be asked for one variant after the other.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// Places of whole names.
+    names: HashMap<String, usize>,
+    /// Beginnings of names, in the order of their places.
+    beginnings: Vec<(String, usize)>,
+}
+
+impl Places {
+    fn of(order: &[String]) -> Places {
+        let mut places = Places::default();
+        for (place, name) in order.iter().enumerate() {
+            match name.strip_suffix('*') {
+                Some(beginning) => places.beginnings.push((beginning.to_owned(), place)),
+                None => _ = places.names.entry(name.clone()).or_insert(place),
+            }
+        }
+        places
+    }
+
+    /// The first place that is a variant's, and whether several share it, so that estimates order them.
+    fn of_variant(&self, variant: &str) -> Option<(usize, bool)> {
+        let named = self.names.get(variant).map(|place| (*place, false));
+        let begins = self.beginnings.iter().find(|(beginning, _)| variant.starts_with(beginning.as_str()));
+        let shared = begins.map(|(_, place)| (*place, true));
+        [named, shared].into_iter().flatten().min()
+    }
+}
+
+/// A row that fits an operation on a target.
+#[derive(Clone, Copy, Debug)]
+pub struct Fitting<'a> {
+    /// The row.
+    pub row: &'a TuningRow,
+    /// How near its target is.
+    pub nearness: Nearness,
+    places: &'a Places,
+}
+
+impl Fitting<'_> {
     /// The place of a variant, and whether several share it, so that estimates order them.
     pub fn place(&self, variant: &str) -> Option<(usize, bool)> {
-        self.order.iter().enumerate().find_map(|(place, name)| match name.strip_suffix('*') {
-            Some(beginning) => variant.starts_with(beginning).then_some((place, true)),
-            None => (name == variant).then_some((place, false)),
-        })
+        self.places.of_variant(variant)
     }
 }
 
@@ -58,6 +97,22 @@ pub enum Nearness {
 #[derive(Clone, Debug, Default)]
 pub struct Tuning {
     rows: Vec<TuningRow>,
+    /// What is read of each row once, as every operation of a model asks for it.
+    known: Vec<Known>,
+}
+
+/// What a row says, read.
+#[derive(Clone, Debug)]
+struct Known {
+    /// `None` where the text names no target.
+    target: Option<Target>,
+    places: Places,
+}
+
+impl Known {
+    fn of(row: &TuningRow) -> Known {
+        Known { target: Target::parse(&row.target).ok(), places: Places::of(&row.order) }
+    }
 }
 
 impl Tuning {
@@ -74,37 +129,42 @@ impl Tuning {
     /// # Errors
     /// Says where the text is no list of rows.
     pub fn parse(json: &str) -> Result<Tuning, serde_json::Error> {
-        Ok(Tuning { rows: serde_json::from_str(json)? })
+        Ok(Tuning::of(serde_json::from_str(json)?))
     }
 
     /// Of rows.
     pub fn of(rows: Vec<TuningRow>) -> Tuning {
-        Tuning { rows }
+        let known = rows.iter().map(Known::of).collect();
+        Tuning { rows, known }
     }
 
     /// These rows before those of `other`.
     #[must_use]
     pub fn over(mut self, other: &Tuning) -> Tuning {
-        self.rows.extend(other.rows.iter().cloned());
+        self.rows.extend_from_slice(&other.rows);
+        self.known.extend_from_slice(&other.known);
         self
     }
 
     /// The row that fits best: the same product before the same family, that before a relative, more flops before fewer,
     /// earlier before later.
-    pub fn row(&self, operation: &Operation, target: &Target) -> Option<(&TuningRow, Nearness)> {
-        let flops = operation.work().flops;
-        let fits = |row: &&TuningRow| {
-            row.operation == operation.name()
-                && row.signature == operation.signature()
+    pub fn row(&self, operation: &Operation, target: &Target) -> Option<Fitting<'_>> {
+        let (name, flops) = (operation.name(), operation.work().flops);
+        let signature = OnceCell::new();
+        let mut best: Option<Fitting<'_>> = None;
+        for (row, known) in self.rows.iter().zip(&self.known) {
+            let fits = row.operation == name
                 && flops >= row.min_flops
-        };
-        let mut best: Option<(&TuningRow, Nearness)> = None;
-        for row in self.rows.iter().filter(fits) {
-            let Some(near) = nearness(row, target) else { continue };
-            let better = best
-                .is_none_or(|(old, other)| near > other || (near == other && row.min_flops > old.min_flops));
+                && row.signature == *signature.get_or_init(|| operation.signature());
+            let Some(nearness) = known.target.as_ref().filter(|_| fits).and_then(|own| nearness(own, target))
+            else {
+                continue;
+            };
+            let better = best.is_none_or(|old| {
+                nearness > old.nearness || (nearness == old.nearness && row.min_flops > old.row.min_flops)
+            });
             if better {
-                best = Some((row, near));
+                best = Some(Fitting { row, nearness, places: &known.places });
             }
         }
         best
@@ -116,8 +176,8 @@ impl Tuning {
     }
 }
 
-fn nearness(row: &TuningRow, target: &Target) -> Option<Nearness> {
-    let measured = Target::parse(&row.target).ok()?;
+/// How near a target that was measured is to another.
+fn nearness(measured: &Target, target: &Target) -> Option<Nearness> {
     let (theirs, ours) = (measured.family().map(|f| &f.name), target.family().map(|f| &f.name));
     if theirs == ours {
         let same = measured.product_name() == target.product_name();
@@ -145,11 +205,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_place_counts() {
+        let order = ["f32.tile4", "f32.*", "f32.rows", "*"].map(String::from);
+        let places = Places::of(&order);
+        assert_eq!(places.of_variant("f32.tile4"), Some((0, false)));
+        assert_eq!(places.of_variant("f32.rows"), Some((1, true)));
+        assert_eq!(places.of_variant("f16.rows"), Some((3, true)));
+        assert_eq!(Places::of(&order[..1]).of_variant("f32"), None);
+    }
+
+    #[test]
     fn families_that_nobody_measured_take_the_rows_of_their_relatives() {
         let operation = Operation::parse("matmul:m=64,n=64,k=64").unwrap();
         let found = |target: &str| {
             let target = Target::parse(target).unwrap();
-            Tuning::shipped().row(&operation, &target).map(|(row, near)| (row.target.as_str(), near))
+            Tuning::shipped()
+                .row(&operation, &target)
+                .map(|found| (found.row.target.as_str(), found.nearness))
         };
         assert_eq!(found("hopper-h200-linux"), Some(("hopper-h200-linux", Nearness::Product)));
         assert_eq!(found("hopper-h100-linux"), Some(("hopper-h200-linux", Nearness::Family)));

@@ -97,6 +97,20 @@ impl Needs {
         listed
     }
 
+    /// Whether a target lacks nothing of it.
+    pub fn are_met(&self, target: &Capabilities) -> bool {
+        let has = |name: &String| target.subgroup.operations.names().any(|known| known == name);
+        self.features.without(target.features).is_empty()
+            && (!self.packed_dot_product || target.packed_dot_product)
+            && self.invocations <= target.max_workgroup_invocations
+            && self.shared_bytes <= target.shared_memory_bytes
+            && (self.subgroup_size == 0 || self.has_size(target))
+            && self.subgroup.iter().all(has)
+            && self.matrix.is_none_or(|matrix| target.cooperative_matrix.contains(&matrix))
+            && (!self.processor || target.target.is_processor())
+            && self.vulkan.is_none_or(|version| version <= target.api_version)
+    }
+
     /// What a target lacks, each as a phrase; empty when the variant can run there.
     pub fn missing(&self, target: &Capabilities) -> Vec<String> {
         let mut missing = self.features_beyond(target.features, target.packed_dot_product);
@@ -191,6 +205,11 @@ impl Variant {
         if !self.signatures.contains(&signature) {
             return Err(Unfit(format!("computes {}, not {signature}", self.signatures.join(", "))));
         }
+        self.plan_of_own(operation)
+    }
+
+    /// The plan for an operation that is known to be of one of its signatures.
+    pub(crate) fn plan_of_own(&self, operation: &Operation) -> Result<Plan, Unfit> {
         let mut plan = plans::of(operation).lower(&self.template, &self.build, &self.params)?;
         for step in &mut plan.steps {
             step.subgroup_size = self.needs.subgroup_size;

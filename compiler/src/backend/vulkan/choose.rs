@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use halite_ops::Operation;
-use halite_shaders::{Module, Step, Tuning, Variant, Verdict, rank, variants_of};
+use halite_shaders::{Module, Step, Tuning, Variant, Verdict, ranked, variants_of};
 use halite_targets::Capabilities;
 
 use crate::backend::{Binary, Choice, Dispatch, Slot};
@@ -21,7 +21,7 @@ pub(super) fn choose(
     tuning: &Tuning,
 ) -> Result<Choice, String> {
     let mut refused: Vec<(&Variant, String)> = Vec::new();
-    for candidate in rank(operation, target, tuning) {
+    for candidate in ranked(operation, target, tuning) {
         match candidate.verdict {
             Verdict::Runs { plan, why } => {
                 let one_step = plan.steps.len() == 1;

@@ -95,7 +95,7 @@ fn weights_beside_an_onnx_file_are_slices_of_theirs() {
     fs::write(&file, bytes).unwrap();
     let files = Arc::new(Mutex::new(Vec::new()));
     let to = files.clone();
-    let read = move |path: &Path| {
+    let read = move |path: &Path, _| {
         let bytes = Bytes::from(fs::read(path)?);
         to.lock().unwrap().push(bytes.clone());
         Ok(bytes)

@@ -105,7 +105,7 @@ impl Samples for BlockRows {
                 random,
             )),
             2 => return self.format.codebook_values(),
-            _ => sample_indices(self.indices.exact(), self.rows, random),
+            _ => sample_indices(self.indices.exact(), self.rows, self.index, random),
         })
     }
 }

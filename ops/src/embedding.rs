@@ -157,7 +157,7 @@ impl Samples for Embedding {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 2).then(|| sample_indices(self.indices.exact(), self.rows, random))
+        (index == 2).then(|| sample_indices(self.indices.exact(), self.rows, self.index, random))
     }
 }
 

@@ -126,7 +126,7 @@ impl Samples for Gather {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_indices(self.indices.exact(), self.axis.exact(), random))
+        (index == 1).then(|| sample_indices(self.indices.exact(), self.axis.exact(), self.index, random))
     }
 }
 

@@ -58,8 +58,13 @@ pub(super) fn slice_of(indices: &Values, first: usize, extents: &[u64]) -> Optio
 
 #[cfg(any(test, feature = "testing"))]
 /// Random indices of slices.
-pub(super) fn sample_slices(slices: u64, extents: &[u64], random: &mut dyn FnMut() -> u64) -> Values {
-    let one = |extent: &u64| sample_indices(1, *extent, random).int(0);
+pub(super) fn sample_slices(
+    slices: u64,
+    extents: &[u64],
+    dtype: DType,
+    random: &mut dyn FnMut() -> u64,
+) -> Values {
+    let one = |extent: &u64| sample_indices(1, *extent, dtype, random).int(0);
     let mut one = one;
     Values::Int((0..slices).flat_map(|_| extents.iter().map(&mut one).collect::<Vec<_>>()).collect())
 }
@@ -134,7 +139,7 @@ impl Samples for GatherNd {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_slices(self.batch * self.slices, &self.extents, random))
+        (index == 1).then(|| sample_slices(self.batch * self.slices, &self.extents, self.index, random))
     }
 }
 

@@ -92,11 +92,17 @@ pub(super) fn in_range(index: i64, size: u64) -> Option<u64> {
 }
 
 #[cfg(any(test, feature = "testing"))]
-/// Random indices of a dimension: also negative ones, and now and then one out of range.
-pub(super) fn sample_indices(count: u64, size: u64, random: &mut dyn FnMut() -> u64) -> Values {
+/// Random indices of a dimension: also negative ones, and now and then one out of range, of 64 bits also such whose lower half is in
+/// range.
+pub(super) fn sample_indices(count: u64, size: u64, dtype: DType, random: &mut dyn FnMut() -> u64) -> Values {
     let size = i64::try_from(size).unwrap_or(i64::MAX);
     let mut one = || match random() {
-        bits if bits.is_multiple_of(29) => size + (bits >> 40) as i64,
+        bits if bits.is_multiple_of(29) => {
+            let beyond = (bits >> 40) as i64;
+            let is_wide = dtype == DType::I64 && (bits >> 39) & 1 == 1;
+            let inside = || beyond.checked_rem(size).unwrap_or(0);
+            if is_wide { (inside() + 1).wrapping_mul(1 << 32) + inside() } else { size + beyond }
+        }
         bits => (bits >> 8).checked_rem(2 * size as u64).map_or(0, |index| index as i64 - size),
     };
     Values::Int((0..count).map(|_| one()).collect())

@@ -121,7 +121,7 @@ impl Samples for ScatterElements {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_indices(count(&self.indices), self.data[self.axis], random))
+        (index == 1).then(|| sample_indices(count(&self.indices), self.data[self.axis], self.index, random))
     }
 }
 

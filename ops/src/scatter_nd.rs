@@ -138,7 +138,7 @@ impl Samples for ScatterNd {
     }
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
-        (index == 1).then(|| sample_slices(self.slices.exact(), &numbers(&self.extents), random))
+        (index == 1).then(|| sample_slices(self.slices.exact(), &numbers(&self.extents), self.index, random))
     }
 }
 

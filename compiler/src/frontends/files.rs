@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
 
-/// Reads a whole file, or maps it.
-pub type ReadFile = dyn Fn(&Path) -> io::Result<Bytes> + Send + Sync;
+/// Reads a whole file, or maps it. The number is how many of its bytes the model has a use for, where that is known before.
+pub type ReadFile = dyn Fn(&Path, Option<u64>) -> io::Result<Bytes> + Send + Sync;
 
 /// What was read of a model's files, by the name that the model has for each.
 type Contents = Arc<Mutex<BTreeMap<PathBuf, Bytes>>>;
@@ -25,6 +25,8 @@ pub(crate) struct Files {
     allowed: Vec<PathBuf>,
     read: Arc<ReadFile>,
     contents: Contents,
+    /// How many bytes the model has a use for, by the name that it has for each file.
+    expected: Arc<OnceLock<BTreeMap<String, u64>>>,
 }
 
 impl Files {
@@ -33,7 +35,12 @@ impl Files {
         let path = folder(model);
         let real = fs::canonicalize(model).map(|model| folder(&model));
         let allowed = [fs::canonicalize(&path), real].into_iter().flatten().collect();
-        Files { path, allowed, read, contents: Contents::default() }
+        Files { path, allowed, read, contents: Contents::default(), expected: Arc::default() }
+    }
+
+    /// Tells how many bytes the model has a use for, by the names of files; once, before any is read.
+    pub fn expect(&self, bytes: BTreeMap<String, u64>) {
+        _ = self.expected.set(bytes);
     }
 
     /// The files that were read so far.
@@ -71,7 +78,8 @@ impl Files {
         if !fs::metadata(&real).map_err(said)?.is_file() {
             return Err(format!("{} is no plain file", path.display()));
         }
-        let bytes = (self.read)(&real).map_err(said)?;
+        let expected = self.expected.get().and_then(|all| all.get(location).copied());
+        let bytes = (self.read)(&real, expected).map_err(said)?;
         contents.insert(path, bytes.clone());
         Ok(bytes)
     }
@@ -115,7 +123,7 @@ mod tests {
     }
 
     fn of(model: &Path) -> Files {
-        Files::beside(model, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)))
+        Files::beside(model, Arc::new(|path: &Path, _| fs::read(path).map(Bytes::from)))
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Source {
     /// # Errors
     /// The file cannot be read.
     pub fn open(path: &Path) -> Result<Source, CompileError> {
-        Self::open_with(path, Arc::new(|path: &Path| fs::read(path).map(Bytes::from)), &Control::default())
+        Self::open_with(path, Arc::new(|path: &Path, _| fs::read(path).map(Bytes::from)), &Control::default())
     }
 
     /// As [`Source::open`], with files read by `read`, which may map them. `read` itself is not interrupted; mapping takes no
@@ -52,8 +52,8 @@ impl Source {
     /// As [`Source::open`], and when `control` ends the work.
     pub fn open_with(path: &Path, read: Arc<ReadFile>, control: &Control) -> Result<Source, CompileError> {
         control.check(Stage::Reading)?;
-        let bytes =
-            read(path).map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
+        let bytes = read(path, None)
+            .map_err(|source| CompileError::Io { path: path.display().to_string(), source })?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok(Source { bytes, files: Some(Files::beside(path, read)), name })
     }

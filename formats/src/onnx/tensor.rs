@@ -190,13 +190,13 @@ impl Tensor {
         self.raw.is_none() && !self.is_external
     }
 
-    /// The file beside the model that has the elements, and where they end in it.
-    pub fn file(&self) -> Option<(&str, u64)> {
+    /// The file beside the model that has the elements, and which of its bytes they are.
+    pub fn file(&self) -> Option<(&str, std::ops::Range<u64>)> {
         let of = |key: &str| self.external.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
         let offset = of("offset").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let bits = self.data_type().ok()?.bits().saturating_mul(self.elements());
         let location = of("location").filter(|_| self.is_external)?;
-        Some((location, offset.saturating_add(bits.div_ceil(8))))
+        Some((location, offset..offset.saturating_add(bits.div_ceil(8))))
     }
 
     /// The elements as little-endian bytes, row-major; types of less than a byte are packed, the first in the low bits.

@@ -90,11 +90,14 @@ impl Files {
         self.all.lock().iter().find(|file| file.name.as_deref() == Some(name)).cloned()
     }
 
-    /// The bytes of a file; each is read once.
-    fn read(&self, path: &Path) -> io::Result<Bytes> {
+    /// The bytes of a file; each is read once. The model has a use for so many of them, where that is known.
+    fn read(&self, path: &Path, used: Option<u64>) -> io::Result<Bytes> {
         let mut all = self.all.lock();
         if let Some(known) = all.iter().find(|file| file.path == path) {
             return Ok(known.bytes.clone());
+        }
+        if let Some(used) = used.filter(|_| self.mode == LoadMode::Preload) {
+            check_use(fs::metadata(path)?.len(), used)?;
         }
         let inside = |folder: &PathBuf| path.strip_prefix(folder).ok().map(Path::to_owned);
         let name = self.folder.as_ref().and_then(inside);
@@ -112,7 +115,7 @@ impl Files {
             // A link now, and a file when it was named: what it leads to is for the compiler to judge.
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.read(&path).map(drop)
+        self.read(&path, None).map(drop)
     }
 
     /// Names of the files that were read beside the model's own, in order; `None` when one lies elsewhere.
@@ -158,6 +161,21 @@ impl Files {
     }
 }
 
+/// Bytes that a file which is read into memory as a whole may have besides twice those that are used.
+const UNUSED: u64 = 64 << 20;
+
+/// Fails for a file that would be read into memory for a small part of it: its size costs who makes it nothing.
+fn check_use(size: u64, used: u64) -> io::Result<()> {
+    if size <= used.saturating_mul(2).saturating_add(UNUSED) {
+        return Ok(());
+    }
+    let text = format!(
+        "it has {size} bytes, of which the model uses {used}, and would be read into memory as a whole; files that are mapped \
+         may have any size (LoadMode::Map, --module_mode=mmap), and so may files that hold this model's weights alone"
+    );
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
+}
+
 /// Reads a model whose file is in memory; its weights may be in others beside it.
 pub(crate) fn read(
     file: Loaded,
@@ -171,7 +189,12 @@ pub(crate) fn read(
     let model = match path {
         Some(path) => {
             let reader = files.clone();
-            Model::open_with(&path, format, Arc::new(move |path: &Path| reader.read(path)), &control)
+            Model::open_with(
+                &path,
+                format,
+                Arc::new(move |path: &Path, used| reader.read(path, used)),
+                &control,
+            )
         }
         None => Model::from_bytes(bytes, format, &control),
     };
@@ -182,6 +205,14 @@ pub(crate) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_not_read_for_a_small_part() {
+        assert!(check_use(64 << 20, 0).is_ok() && check_use(1 << 30, 1 << 29).is_ok());
+        assert!(check_use(1 << 40, 1 << 41).is_ok() && check_use(u64::MAX, u64::MAX / 2).is_ok());
+        let error = check_use(2 << 30, 32).unwrap_err().to_string();
+        assert!(error.contains("2147483648 bytes, of which the model uses 32"), "{error}");
+    }
 
     #[test]
     fn parts_are_found_in_their_files() {

@@ -22,7 +22,8 @@ impl SessionBuilder {
     ///   One that is open already has to be opened so.
     /// * Only drivers that are linked in, or plug-ins that were named one by one.
     /// * No files but the model's own: the one that is given, for ONNX also those of its folder that it names, and the parameters
-    ///   that are given. They are read at once, not mapped, and nothing is kept in this user's caches.
+    ///   that are given. They are read at once, not mapped, files of weights only where the model uses most of them, and nothing is kept
+    ///   in this user's caches.
     /// * Building, and each call, end after 60 s. The host code of modules holds 1 GiB at most, buffers on the device 4 GiB.
     ///
     /// [`load_mode`](Self::load_mode), [`cache`](Self::cache), [`timeout`](Self::timeout), [`program_memory`](Self::program_memory),

@@ -24,7 +24,7 @@ void main() {
     const uint lane = gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x + gl_GlobalInvocationID.x;
     const uint j = lane / chunks, chunk = lane - j * chunks;
     if (j >= count) return;
-    const uint row = wrapped(indices[j * INDEX_WORDS], rows);
+    const uint row = WRAPPED(indices, j, rows);
     vec4 values[8];
     [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = vec4(0);
     if (row < rows) load_chunk(row * ROW_BYTES(chunks), chunk, values);

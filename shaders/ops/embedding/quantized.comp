@@ -27,7 +27,7 @@ void main() {
     const uint index = group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     if (index >= count) return;
     const uint j = QUOTIENT(index, 0u), eight = index - j * sizes[0];
-    const uint row = wrapped(indices[j * INDEX_WORDS], rows);
+    const uint row = WRAPPED(indices, j, rows);
     float values[8];
     for (uint t = 0u; t < 8u; ++t) values[t] = 0.0;
     if (row < rows) {

@@ -17,7 +17,7 @@ layout(push_constant) uniform Shape {
 
 WORD make(uint index) {
     const uint row = QUOTIENT(index, 0u), outer = QUOTIENT(row, 1u);
-    const uint from = wrapped(indices[(row - outer * sizes[1]) * INDEX_WORDS], axis);
+    const uint from = WRAPPED(indices, row - outer * sizes[1], axis);
     if (from >= axis) return WORD(0u);
     return TAKE(data, (outer * axis + from) * sizes[0] + (index - row * sizes[0]));
 }

@@ -24,7 +24,7 @@ WORD make(uint index) {
         rest = next;
     }
     at += rest * strides[DIMS - 1u];
-    const uint from = wrapped(indices[index * INDEX_WORDS], axis);
+    const uint from = WRAPPED(indices, index, axis);
     if (from >= axis) return WORD(0u);
     return TAKE(data, at + from * axis_stride);
 }

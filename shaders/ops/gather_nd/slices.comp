@@ -22,7 +22,7 @@ WORD make(uint index) {
     uint at = QUOTIENT(slice, 1u);
     bool there = true;
     for (uint k = 0u; k < DEPTH; ++k) {
-        const uint from = wrapped(indices[(slice * DEPTH + k) * INDEX_WORDS], extents[k]);
+        const uint from = WRAPPED(indices, slice * DEPTH + k, extents[k]);
         there = there && from < extents[k];
         at = at * extents[k] + from;
     }

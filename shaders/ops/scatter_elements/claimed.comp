@@ -30,7 +30,7 @@ void main() {
         j = next;
     }
     from += j * update_stride;
-    const uint place = wrapped(indices[from * INDEX_WORDS], axis);
+    const uint place = WRAPPED(indices, from, axis);
     if (place >= axis) return;
     to += place * axis_stride;
 #ifdef CLAIMING

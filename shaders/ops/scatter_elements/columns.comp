@@ -27,7 +27,7 @@ void main() {
     }
     from += first * update_stride;
     for (uint j = first; j < end; ++j, from += update_stride) {
-        const uint place = wrapped(indices[from * INDEX_WORDS], axis);
+        const uint place = WRAPPED(indices, from, axis);
         if (place < axis && (place & (shares - 1u)) == share) apply(to + place * axis_stride, from);
     }
 }

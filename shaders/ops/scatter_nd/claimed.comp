@@ -17,7 +17,7 @@ bool slice_of(uint j, out uint slice) {
     bool there = true;
     slice = 0u;
     for (uint k = 0u; k < DEPTH; ++k) {
-        const uint place = wrapped(indices[(j * DEPTH + k) * INDEX_WORDS], extents[k]);
+        const uint place = WRAPPED(indices, j * DEPTH + k, extents[k]);
         there = there && place < extents[k];
         slice = slice * extents[k] + place;
     }

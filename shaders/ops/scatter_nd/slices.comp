@@ -23,7 +23,7 @@ void main() {
         uint slice = 0u;
         bool there = true;
         for (uint k = 0u; k < DEPTH; ++k) {
-            const uint place = wrapped(indices[(j * DEPTH + k) * INDEX_WORDS], extents[k]);
+            const uint place = WRAPPED(indices, j * DEPTH + k, extents[k]);
             there = there && place < extents[k];
             slice = slice * extents[k] + place;
         }

@@ -114,7 +114,8 @@ impl<'m> Constants<'m> {
         if is_own && !tensor.is_typed() {
             return Ok(());
         }
-        if let Some((file, end)) = tensor.file() {
+        if let Some((file, range)) = tensor.file() {
+            let end = range.end;
             let mut files = self.files.borrow_mut();
             let before = files.entry(file).or_insert(0);
             b.budget.add_file(end.saturating_sub(*before));

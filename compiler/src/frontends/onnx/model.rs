@@ -10,6 +10,7 @@ use super::{
     constant::held_type,
     importer::Importer,
     operators::compute,
+    order,
     survey::{self, MAIN},
 };
 use crate::{
@@ -103,7 +104,10 @@ impl Model {
         let proto =
             proto.map_err(|error| CompileError::invalid(&SourceLocation::default(), error.to_string()))?;
         let external: Box<dyn ExternalData + Send + Sync> = match source.files {
-            Some(files) => Box::new(Beside(files)),
+            Some(files) => {
+                files.expect(order::bytes_of_files(&proto));
+                Box::new(Beside(files))
+            }
             None => Box::new(NoExternalData),
         };
         Ok(Model { proto, bytes, external })

@@ -3,9 +3,9 @@
 //! ONNX wants nodes sorted, but not all files have them so. Sorted nodes keep their order; others are sorted so that each node
 //! stays as near to its place as what it reads allows. Time is linear in the nodes and the names that they read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use halite_formats::onnx::{AttributeValue, Graph, Model, Node};
+use halite_formats::onnx::{AttributeValue, Graph, Model, Node, Tensor};
 
 /// The needed nodes of a list.
 #[derive(Debug, Default)]
@@ -237,6 +237,35 @@ pub(super) fn count(model: &Model) -> u64 {
     count
 }
 
+/// How many bytes of each file beside the model its tensors have, those in functions and in graphs inside of nodes too; parts that
+/// several tensors have count for each.
+pub(super) fn bytes_of_files(model: &Model) -> BTreeMap<String, u64> {
+    let mut bytes = BTreeMap::new();
+    let mut add = |tensor: &Tensor| {
+        if let Some((file, range)) = tensor.file() {
+            let of_file: &mut u64 = bytes.entry(file.to_owned()).or_default();
+            *of_file = of_file.saturating_add(range.end - range.start);
+        }
+    };
+    model.graph.initializers.iter().for_each(&mut add);
+    let mut open: Vec<&[Node]> = vec![&model.graph.nodes];
+    open.extend(model.functions.iter().map(|function| &function.nodes[..]));
+    while let Some(nodes) = open.pop() {
+        for graph in nodes.iter().flat_map(graphs) {
+            graph.initializers.iter().for_each(&mut add);
+            open.push(&graph.nodes);
+        }
+        for attribute in nodes.iter().flat_map(|node| &node.attributes) {
+            match &attribute.value {
+                AttributeValue::Tensor(tensor) => add(tensor),
+                AttributeValue::Tensors(tensors) => tensors.iter().for_each(&mut add),
+                _ => {}
+            }
+        }
+    }
+    bytes
+}
+
 /// Names that a graph defines.
 fn definitions(graph: &Graph) -> impl Iterator<Item = &str> {
     given(graph).chain(graph.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str))
@@ -255,7 +284,7 @@ mod tests {
         CompileError,
         frontends::onnx::{
             Model as OnnxModel,
-            encode::{BOOL, FLOAT, Message, body, function, graph, model, node, port},
+            encode::{BOOL, FLOAT, Message, body, external, function, graph, model, node, port, value},
         },
         signature::Bindings,
     };
@@ -322,6 +351,19 @@ mod tests {
         let inputs: Vec<Message> = [of("x")].into_iter().chain(inputs.iter().cloned()).collect();
         let bytes = model(&graph(nodes, &[], &inputs, &[of("y")]), functions);
         OnnxModel::from_bytes(bytes).unwrap().graph(&Bindings::default()).map(|_| ())
+    }
+
+    #[test]
+    fn tensors_in_files_are_counted_wherever_they_are() {
+        let inner = graph(&[], &[external("a", FLOAT, &[3], "a", 0)], &[], &[]);
+        let nodes = [
+            node("If", &["x"], &["y"], &[body("then_branch", &inner)]),
+            node("Constant", &[], &["c"], &[value("value", &external("b", FLOAT, &[5], "b", 1 << 40))]),
+        ];
+        let own = [external("w", FLOAT, &[2], "a", 4096), external("v", FLOAT, &[2], "a", 4096)];
+        let made = model(&graph(&nodes, &own, &[], &[]), &[]);
+        let found = bytes_of_files(&Model::parse(made).unwrap());
+        assert_eq!(found, BTreeMap::from([("a".to_owned(), 28), ("b".to_owned(), 20)]));
     }
 
     #[test]

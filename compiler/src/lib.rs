@@ -43,7 +43,7 @@ pub use coverage::{Coverage, refuses};
 pub use error::{CompileError, UnknownName, UnsupportedOperator};
 pub use frontends::{
     ModelFormat,
-    gguf::{BATCH, BATCH_SAMPLE, VERIFY},
+    gguf::{BATCH, BATCH_SAMPLE, ENCODE, VERIFY},
 };
 pub use halite_sizes::Region;
 pub use location::SourceLocation;

@@ -271,7 +271,7 @@ fn models_without_attention_have_no_sizes_of_heads() {
 
 #[test]
 fn tensors_of_known_architectures_are_not_told_as_missing() {
-    for name in FAMILIES.into_iter().chain(ENCODERS).chain(["llama", "gemma3", "qwen3moe"]) {
+    for name in FAMILIES.into_iter().chain(ENCODERS).chain(["llama", "gemma3", "qwen3moe", "t5"]) {
         let mut bytes = bytes(&format!("{name}.gguf"));
         let file = halite_formats::gguf::Gguf::read(&bytes.clone().into()).unwrap();
         let Some(halite_formats::gguf::Value::Text(own)) = file.value("general.architecture") else {

@@ -4,6 +4,7 @@ mod common;
 mod foreign;
 mod gguf;
 mod gguf_names;
+mod gguf_t5;
 mod limits;
 mod onnx;
 mod open;

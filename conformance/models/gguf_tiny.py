@@ -20,6 +20,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter, PoolingType, dequantize, quantize
 
 import gguf_families
+import gguf_t5
 import gguf_variants
 from llama_cpp import SILENT, libraries as libraries_of
 
@@ -301,6 +302,7 @@ def main(out, libraries):
     gguf_families.write_all(out, lambda path, **given: Llama(libraries, path, **given), scores_vocabulary, [name for name in (*gguf_families.CASES, *gguf_families.ENCODERS) if name != gguf_variants.LONG])
     llama_of = lambda path, **given: Llama(libraries, path, **given)
     gguf_families.write_all(out, llama_of, lambda w: scores_vocabulary(w, gguf_variants.PICTURES), [gguf_variants.LONG])
+    gguf_t5.write_model(out, "t5", {}, llama_of, scores_vocabulary)
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

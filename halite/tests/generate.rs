@@ -5,6 +5,7 @@
 mod batches;
 mod common;
 mod drafts;
+mod encoders;
 mod recurrent;
 
 use std::{fs, ops::ControlFlow};

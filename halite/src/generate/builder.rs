@@ -10,6 +10,7 @@ use super::{
     choosing::Choosers,
     decoder,
     draft::{self, DRAFTED},
+    encoder::{self, Encoder},
     load::{Loaded, Opened},
     pieces::{Costs, PIECES},
     seats::{self, Seats},
@@ -21,6 +22,9 @@ use crate::{DeviceKind, Error, ErrorKind, Function, Result, Session, SessionBuil
 const MAIN: &str = "main";
 /// Tokens of a call that gives the logits of all of them.
 const SCORED: usize = 64;
+
+/// Most tokens of a call of a model whose prompts go to an encoder.
+const SHORT_PIECE: usize = 32;
 
 /// Room for tokens where the caller names none, if the model has as much.
 const CONTEXT: usize = 4096;
@@ -45,8 +49,8 @@ impl GeneratorOptions {
         Self::default()
     }
 
-    /// How many tokens a sequence has room for, prompt and answer; by default 4096, or what the model was trained for, if that is
-    /// less. Caches take memory for all of them.
+    /// How many tokens a sequence has room for, prompt and answer, or each of them where a model has an encoder in front; by default 4096,
+    /// or what the model was trained for, if that is less. Caches take memory for all of them.
     #[must_use]
     pub fn context(mut self, tokens: usize) -> Self {
         self.context = Some(tokens);
@@ -160,19 +164,22 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         return Err(writes_none());
     }
     let (trained, experts, attends) = (opened.trained_context(), opened.has_experts(), opened.attends());
+    let (has_encoder, start) = (opened.has_encoder(), opened.start_token());
     let Opened { builder, file, tokenizer, again } = opened;
-    let drafted = options.drafting(tokenizer.vocabulary())?;
-    let cache_types = options.cache_types;
+    let (drafted, cache_types) = (options.drafting(tokenizer.vocabulary())?, options.cache_types);
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
     let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
     let context = options.context_of(trained);
-    let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context).collect();
+    let longest = if has_encoder { SHORT_PIECE } else { context };
+    let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context.min(longest)).collect();
     let scoring = options.scoring.then_some(SCORED.min(context));
-    let (batches, room) = match seats::sizes(options.batch) {
+    let batch = if has_encoder { one_by_one(options.batch) } else { options.batch };
+    let (batches, room) = match seats::sizes(batch) {
         none if none.is_empty() => (none, context),
         sizes => (sizes, context.next_multiple_of(seats::ROUND)),
     };
-    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring, attends.then_some(room)));
+    let read = has_encoder.then(|| encoder::sizes(context));
+    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring, attends.then_some(room), read));
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
     }
@@ -185,7 +192,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     }
     // Devices that cannot bind the caches of two sequences have none.
     let has_batches = session.functions().iter().any(|function| function.name == BATCH);
-    let seats = has_batches.then(|| Seats::new(&session, options.batch, room));
+    let seats = has_batches.then(|| Seats::new(&session, batch, room));
     let main = session.function(MAIN)?;
     let calls = Calls::Pieces(Pieces {
         recurrent: is_recurrent(&main),
@@ -195,15 +202,29 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         costs: Costs { on_processor: on_processor(&session), experts },
         scoring,
         seats: seats.transpose()?.map(Arc::new),
-        batch: options.batch,
+        batch,
+        encoder: Encoder::of(&session, (start, tokenizer.vocabulary().len()), context)?,
     });
-    let drafting = |(writer, most)| -> Result<Draft> {
-        let verify = session.function(VERIFY)?;
-        Ok::<_, Error>(Draft { writer, verify, sizes: draft::sizes(most), most })
-    };
-    let draft = drafted.map(drafting).transpose()?;
+    let draft = drafted.map(|drafted| draft_of(&session, drafted)).transpose()?;
     let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
     Ok(Generator { inner: Arc::new(inner) })
+}
+
+/// What a session needs to write with this draft.
+fn draft_of(session: &Session, (writer, most): (Generator, usize)) -> Result<Draft> {
+    let verify = session.function(VERIFY)?;
+    Ok(Draft { writer, verify, sizes: draft::sizes(most), most })
+}
+
+/// How many sequences of a model with an encoder take steps together.
+fn one_by_one(wanted: usize) -> usize {
+    if wanted > 1 {
+        log::warn!(
+            "sequences of a model with an encoder in front take their steps one by one, and not several together \
+             (GeneratorOptions::batch)"
+        );
+    }
+    1
 }
 
 /// Whether some state has no dimension of tokens: it is one of all so far, and not a cache of each.
@@ -222,15 +243,18 @@ fn on_processor(session: &Session) -> bool {
 }
 
 /// Sizes of calls that give the logits of one token, and of that which gives those of all; with the room of caches, where there are
-/// some.
-fn calls_of(sizes: &[usize], scoring: Option<usize>, room: Option<usize>) -> Sizes {
+/// some, and the sizes of calls of an encoder.
+fn calls_of(sizes: &[usize], scoring: Option<usize>, room: Option<usize>, read: Option<Vec<usize>>) -> Sizes {
     let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
     let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
-    let calls = Sizes::any_of(std::iter::once(one).chain(all));
-    match room {
-        Some(room) => calls.dimension("context", [room]),
-        None => calls,
+    let mut calls = Sizes::any_of(std::iter::once(one).chain(all));
+    if let Some(room) = room {
+        calls = calls.dimension("context", [room]);
     }
+    if let Some(read) = read {
+        calls = calls.dimension("source", read);
+    }
+    calls
 }
 
 /// With functions that choose tokens, where the device may have to.

@@ -33,6 +33,10 @@ pub(super) fn check(writer: &Generator, most: usize, own: &Vocabulary) -> Result
         let text = "the model that drafts has states that cannot be cut back to what is taken of a draft";
         return Err(Error::new(ErrorKind::Unsupported, text));
     }
+    if matches!(&inner.calls, Calls::Pieces(pieces) if pieces.encoder.is_some()) {
+        let text = "the model that drafts has an encoder in front, which reads prompts for it alone";
+        return Err(Error::new(ErrorKind::Unsupported, text));
+    }
     if inner.draft.is_some() {
         return Err(Error::invalid("the model that drafts has a draft of its own; give it none"));
     }

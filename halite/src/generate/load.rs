@@ -90,6 +90,19 @@ impl Opened {
         matches!(self.own("attention.causal"), Some(Value::Bool(false)))
     }
 
+    /// The token that answers of a model with an encoder begin with, where the file says so.
+    pub fn start_token(&self) -> Option<u32> {
+        match self.own("decoder_start_token_id") {
+            Some(Value::Int(token)) if *token >= 0 => u32::try_from(*token).ok(),
+            _ => self.tokenizer.begin(),
+        }
+    }
+
+    /// Whether the model has an encoder in front of what writes.
+    pub fn has_encoder(&self) -> bool {
+        matches!(self.file.value("general.architecture"), Some(Value::Text(name)) if name == "t5")
+    }
+
     /// Whether layers choose a few experts for each token.
     pub fn has_experts(&self) -> bool {
         matches!(self.own("expert_count"), Some(Value::Int(count)) if *count > 0)

@@ -9,14 +9,17 @@ mod decoder;
 mod draft;
 mod drafting;
 mod embed;
+mod encoder;
 mod flight;
 mod load;
 mod members;
 mod pieces;
 mod run;
+mod saved;
 mod score;
 mod seats;
 mod sequence;
+mod source;
 mod tokenizers;
 
 use std::sync::Arc;
@@ -33,7 +36,7 @@ pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
-use self::{choosing::Choosers, decoder::Decoder, pieces::Costs, seats::Seats};
+use self::{choosing::Choosers, decoder::Decoder, encoder::Encoder, pieces::Costs, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
@@ -102,6 +105,8 @@ struct Pieces {
     batch: usize,
     /// Whether layers keep a state of all tokens so far, which cannot be cut back.
     recurrent: bool,
+    /// What reads prompts, where the model has an encoder in front.
+    encoder: Option<Encoder>,
 }
 
 /// What a generator needs to write with a draft.

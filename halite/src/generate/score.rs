@@ -18,6 +18,7 @@ impl Sequence {
             _ => return Err(scores_none()),
         };
         self.land()?;
+        self.check_source()?;
         self.check_room(tokens)?;
         let mut scores = Vec::with_capacity(tokens.len());
         let mut rest = tokens;

@@ -7,14 +7,12 @@ use halite_text::Sampler;
 use super::{
     Calls, Generator, Next, Pieces, Stop,
     drafting::Drafting,
+    encoder::unknown_token,
     flight::{self, Chosen, Ticket},
     pieces,
     seats::{NOBODY, Seat, Seats},
 };
 use crate::{Error, ErrorKind, Result, RunOptions, State, Tensor, options::Limits};
-
-/// What a saved sequence begins with.
-const MAGIC: &[u8; 8] = b"HALSEQ01";
 
 /// A sequence of tokens, with caches of what the model computed of them. Made by [`Generator::sequence`].
 ///
@@ -28,6 +26,8 @@ pub struct Sequence {
     pub(super) seat: Option<Seat>,
     /// Whether caches or states hold more than the tokens, and cannot be cut: they are computed anew then.
     pub(super) cut: bool,
+    /// Tokens that an encoder in front of the model read.
+    pub(super) source: Vec<u32>,
     /// Tokens whose keys and values are in the caches.
     pub(super) tokens: Vec<u32>,
     /// Logits behind the last token; empty where they have to be computed again.
@@ -59,6 +59,7 @@ impl Sequence {
             state,
             seat,
             cut: false,
+            source: Vec::new(),
             tokens,
             logits,
             likely,
@@ -107,6 +108,9 @@ impl Sequence {
     /// Makes the sequence these tokens. What it has in common with them from the beginning on is kept, and not computed again;
     /// returns how many tokens that are.
     ///
+    /// Where a model has an encoder in front (T5), these tokens go there, whole, and are [`Sequence::source`]. The sequence is the one token
+    /// then that answers begin with. The same prompt again is not read again.
+    ///
     /// # Errors
     /// There are none, there is no room for them, one is not known, or the device fails.
     pub fn prompt(&mut self, tokens: &[u32], options: &RunOptions) -> Result<usize> {
@@ -114,6 +118,9 @@ impl Sequence {
         self.check(0, tokens)?;
         if tokens.is_empty() {
             return Err(Error::invalid("a prompt has at least one token"));
+        }
+        if self.has_encoder() {
+            return self.prompt_encoder(tokens, options);
         }
         let same = self.tokens.iter().zip(tokens).take_while(|(own, other)| own == other).count();
         let is_known = !self.logits.is_empty() || self.knows_next();
@@ -134,6 +141,7 @@ impl Sequence {
     /// There is no room for them, one is not known, or the device fails.
     pub fn append(&mut self, tokens: &[u32], options: &RunOptions) -> Result<()> {
         self.land()?;
+        self.check_source()?;
         self.check(self.tokens.len(), tokens)?;
         let before = self.tokens.len();
         let mut rest = tokens;
@@ -262,7 +270,7 @@ impl Sequence {
         self.check(self.tokens.len(), tokens)
     }
 
-    fn check(&self, before: usize, tokens: &[u32]) -> Result<()> {
+    pub(super) fn check(&self, before: usize, tokens: &[u32]) -> Result<()> {
         let (context, known) = (self.generator.context(), self.generator.vocabulary_len());
         if before + tokens.len() > context {
             return Err(Error::invalid(format!(
@@ -272,7 +280,7 @@ impl Sequence {
             )));
         }
         match tokens.iter().find(|token| **token as usize >= known) {
-            Some(token) => Err(Error::invalid(format!("there is no token {token}; the model knows {known}"))),
+            Some(token) => Err(Error::invalid(unknown_token(*token, known))),
             None => Ok(()),
         }
     }
@@ -398,6 +406,7 @@ impl Sequence {
             state: self.state.as_mut().map(State::fork).transpose()?,
             seat: None,
             cut: self.cut,
+            source: self.source.clone(),
             tokens: self.tokens.clone(),
             logits: self.logits.clone(),
             likely: self.likely,
@@ -407,47 +416,6 @@ impl Sequence {
             goes_on: self.goes_on,
             drafting: None,
         })
-    }
-
-    /// Tokens and caches as bytes, for [`Sequence::load`] of a generator with the same model, context and types of caches.
-    ///
-    /// # Errors
-    /// The device fails.
-    pub fn save(&mut self) -> Result<Vec<u8>> {
-        self.land()?;
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&(self.tokens.len() as u64).to_le_bytes());
-        bytes.extend(self.tokens.iter().flat_map(|token| token.to_le_bytes()));
-        self.begin_again(&RunOptions::new())?;
-        if let Some(state) = &mut self.state {
-            bytes.extend_from_slice(&state.save()?);
-        }
-        Ok(bytes)
-    }
-
-    /// Becomes what was saved.
-    ///
-    /// # Errors
-    /// The bytes are no saved sequence, or one of another model or context. The sequence is without tokens then.
-    pub fn load(&mut self, bytes: &[u8]) -> Result<()> {
-        let wrong = |what: &str| Error::new(ErrorKind::InvalidInput, format!("no saved sequence: {what}"));
-        self.truncate(0);
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin like one"))?;
-        let (count, rest) = rest.split_first_chunk::<8>().ok_or_else(|| wrong("it is cut short"))?;
-        let length = usize::try_from(u64::from_le_bytes(*count)).ok().and_then(|count| count.checked_mul(4));
-        let parts = length.and_then(|length| rest.split_at_checked(length));
-        let (tokens, state) = parts.ok_or_else(|| wrong("it is cut short"))?;
-        let tokens = tokens.chunks_exact(4).map(|own| u32::from_le_bytes([own[0], own[1], own[2], own[3]]));
-        let tokens: Vec<u32> = tokens.collect();
-        self.check(0, &tokens)?;
-        match &mut self.state {
-            Some(own) => own.load(state.to_vec())?,
-            None if state.is_empty() => {}
-            None => return Err(wrong("it has caches, and the model has none")),
-        }
-        (self.tokens, self.cut) = (tokens, false);
-        self.forget();
-        Ok(())
     }
 }
 

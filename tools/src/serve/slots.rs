@@ -64,8 +64,12 @@ impl Slots {
     /// A sequence for a prompt, in turn: that which has most of it already.
     pub fn take(&self, prompt: &[u32]) -> Result<Sequence, Refusal> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |own: &Sequence| own.tokens().iter().zip(prompt).take_while(|(a, b)| a == b).count();
-        let best = idle.iter().enumerate().max_by_key(|(_, own)| same(own)).map(|(place, _)| place);
+        // Prompts for an encoder are no part of what was written.
+        let read = |own: &Sequence| match own.source() {
+            [] => own.tokens().iter().zip(prompt).take_while(|(a, b)| a == b).count(),
+            source => usize::from(source == prompt),
+        };
+        let best = idle.iter().enumerate().max_by_key(|(_, own)| read(own)).map(|(place, _)| place);
         match best {
             Some(place) => Ok(idle.swap_remove(place)),
             None => self.generator.sequence().map_err(|error| Refusal::of(&error)),

@@ -1,7 +1,5 @@
 //! What becomes of a text as a whole: all its tokens in, one vector out. No caches.
 
-use std::cell::RefCell;
-
 use halite_ops::{DType, expression::Function, reduce::ReduceKind};
 use halite_sizes::Size;
 
@@ -16,7 +14,6 @@ use super::{
 use crate::{
     SourceLocation,
     build::{Builder, Range},
-    frontends::CacheFormats,
     graph::TensorId,
 };
 
@@ -33,33 +30,32 @@ impl Hyper {
 /// Builds it: the states of a text's tokens, `f32[len, width]`, and the text's, `f32[width]`.
 pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorId) -> Result<[TensorId; 2]> {
     let tensors = Tensors::of(file);
+    let x = encoded(b, &tensors, hyper, tokens, None)?;
+    let pooled = pooled(b, hyper, x, b.sizes(tokens)[0])?;
+    let pooled = projected(b, &tensors, hyper, pooled)?;
+    tensors.all_used(hyper.family, hyper.spare.clone())?;
+    Ok([x, pooled])
+}
+
+/// The states of a text's tokens, `f32[len, width]`. Of a text that is filled up, `count` of them count, `i32[1]`.
+pub(super) fn encoded(
+    b: &mut Builder,
+    tensors: &Tensors<'_>,
+    hyper: &Hyper,
+    tokens: TensorId,
+    count: Option<TensorId>,
+) -> Result<TensorId> {
     b.at(SourceLocation::new("embedding"));
     let len = b.sizes(tokens)[0];
     let positions = b.line_of_places(DType::I64, len)?;
-    let (mut x, _) = embedded(b, &tensors, hyper, tokens, positions)?;
+    let (mut x, _) = embedded(b, tensors, hyper, tokens, positions)?;
     if tensors.dims("token_types.weight").is_some() {
-        x = of_first_kind(b, &tensors, hyper, x)?;
+        x = of_first_kind(b, tensors, hyper, x)?;
     }
-    let tables = tables(b, &tensors, hyper, hyper.longest_text())?;
+    let tables = tables(b, tensors, hyper, hyper.longest_text())?;
     let positions = b.reshape_to(positions, &[Size::constant(1), len])?;
-    let call = Call {
-        tensors: &tensors,
-        hyper,
-        sequences: Size::constant(1),
-        len,
-        keys: len,
-        positions,
-        place: None,
-        steps: None,
-        held: CacheFormats::default(),
-        tables,
-        masks: RefCell::default(),
-        known: RefCell::default(),
-        relative: RefCell::default(),
-        first_values: RefCell::default(),
-        layer_inputs: None,
-    };
-    if has_embedding_norm(&tensors, hyper) {
+    let call = Call { tables, ..Call::of_text(tensors, hyper, positions, len, count) };
+    if has_embedding_norm(tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
@@ -74,10 +70,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, tokens: TensorI
     for name in ["output.weight", "output.bias", "output.scale", "output.input_scale"] {
         tensors.find(name);
     }
-    let pooled = pooled(b, hyper, x, len)?;
-    let pooled = projected(b, &tensors, hyper, pooled)?;
-    tensors.all_used(hyper.family, hyper.spare.clone())?;
-    Ok([x, pooled])
+    Ok(x)
 }
 
 /// Matrices behind a text's vector, in their order.

@@ -10,6 +10,7 @@ const LLAMA: Family = Family {
     centred: false,
     bare_norms: false,
     encoder: false,
+    front: None,
     divided_logits: true,
     scaled_embedding: false,
     local_of: 0,
@@ -111,6 +112,18 @@ const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QW
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
 const DEEPSEEK2: Family =
     Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), bare_yarn: true, ..LLAMA };
+/// The encoder of T5.
+const T5_ENCODER: Family = Family {
+    name: "t5encoder",
+    turn: Turn::Nothing,
+    activation: Activation::GeluOfGates,
+    encoder: true,
+    unscaled: true,
+    prefix: "enc.",
+    attention_output: "attn_o",
+    output_norm: "enc.output_norm",
+    ..LLAMA
+};
 /// Short convolutions beside attention.
 const LFM2: Family = Family {
     name: "lfm2",
@@ -412,17 +425,15 @@ pub(super) const FAMILIES: &[Family] = &[
         local_rope: LocalRope::Own,
         ..BERT
     },
-    // The encoder of T5.
+    T5_ENCODER,
+    // The whole of T5.
     Family {
-        name: "t5encoder",
-        turn: Turn::Nothing,
-        activation: Activation::GeluOfGates,
-        encoder: true,
-        unscaled: true,
-        prefix: "enc.",
-        attention_output: "attn_o",
-        output_norm: "enc.output_norm",
-        ..LLAMA
+        name: "t5",
+        encoder: false,
+        front: Some(&Family { name: "t5", ..T5_ENCODER }),
+        prefix: "dec.",
+        output_norm: "dec.output_norm",
+        ..T5_ENCODER
     },
     Family { name: "eurobert", encoder: true, ..QWEN },
     Family { name: "llama-embed", encoder: true, ahead_by_key: true, ..LLAMA },

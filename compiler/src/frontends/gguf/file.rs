@@ -10,7 +10,7 @@ use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
 use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout, expression::Function};
 
-use super::{Result, family::Family};
+use super::{Result, families::FAMILIES, family::Family};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     build::{Builder, ExpertMatrices, RowFormat, RowMatrix},
@@ -243,7 +243,18 @@ impl<'a> Tensors<'a> {
     /// those that the family knows as not needed.
     pub fn all_used(&self, family: &Family, spare: Range<u64>) -> Result<()> {
         let architecture = family.name;
+        // The parts in front of each other are built apart.
+        let other = match family.front {
+            Some(front) => Some(front.prefix),
+            None => FAMILIES
+                .iter()
+                .find(|own| own.name == family.name && own.front.is_some())
+                .map(|own| own.prefix),
+        };
         let is_spare = |name: &str| {
+            if other.is_some_and(|prefix| name.starts_with(prefix)) {
+                return true;
+            }
             let Some((layer, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else {
                 return false;
             };

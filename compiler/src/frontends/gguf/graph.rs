@@ -1,8 +1,6 @@
 //! The step of a decoder: new tokens in, logits of some of them out, caches of keys and values kept. Of one sequence, or of several
 //! with a new token each.
 
-use std::cell::RefCell;
-
 use halite_ops::{
     DType,
     expression::{Function, Operand, Scalar, Type},
@@ -40,6 +38,8 @@ pub(super) struct Inputs {
     pub held: CacheFormats,
     /// Tokens that caches have room for.
     pub context: u64,
+    /// How many tokens an encoder read, `i32[sequences]`, where there is one in front.
+    pub source: Option<TensorId>,
 }
 
 /// Whose the new tokens of a call are, and which of them have logits.
@@ -208,23 +208,9 @@ fn call<'a>(
         }
     };
     let tables = tables(b, tensors, hyper, inputs.context)?;
-    Ok(Call {
-        tensors,
-        hyper,
-        sequences,
-        len,
-        keys: inputs.context.into(),
-        positions,
-        place: Some(place),
-        steps,
-        held: inputs.held,
-        tables,
-        masks: RefCell::default(),
-        known: RefCell::default(),
-        relative: RefCell::default(),
-        first_values: RefCell::default(),
-        layer_inputs: None,
-    })
+    let text = Call::of_text(tensors, hyper, positions, len, inputs.source);
+    let (keys, place, held) = (inputs.context.into(), Some(place), inputs.held);
+    Ok(Call { sequences, keys, place, steps, held, tables, ..text })
 }
 
 /// Where the tokens of one sequence go.

@@ -10,8 +10,8 @@ use super::{
 const MOST_HEADS: u64 = 1 << 16;
 /// Most elements of a head: tables of rotary embedding grow with it before any weights are looked at.
 const MOST_DIM: u64 = 1024;
-/// Most kinds of distances.
-const MOST_BUCKETS: u64 = 1 << 10;
+/// Most kinds of distances: with more, the near ones would reach to where all are of one kind.
+pub(super) const MOST_BUCKETS: u64 = 254;
 
 /// The heads of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,9 @@ impl Heads {
         let Heads { count, kv, key, value } = *self;
         if count > MOST_HEADS || !count.is_multiple_of(kv) {
             return Err(invalid(format!(
-                "{count} heads that share {kv} of keys; there are at most {MOST_HEADS}, and heads share evenly"
+                "{count} heads that share {kv} of keys ('{}', '{}'); there are at most {MOST_HEADS}, and heads share evenly",
+                keys.key("attention.head_count"),
+                keys.key("attention.head_count_kv")
             )));
         }
         let possible = 1..=MOST_DIM;
@@ -158,7 +160,8 @@ fn own_caches(keys: &Keys<'_>, layers: u64) -> Result<u64> {
 pub(super) fn buckets(keys: &Keys<'_>) -> Result<Option<u64>> {
     let name = "attention.relative_buckets_count";
     match keys.optional(name)? {
-        Some(_) if !keys.family.encoder => {
+        None if keys.family.front.is_some() => Err(keys.missing(name)),
+        Some(_) if !keys.family.encoder && keys.family.front.is_none() => {
             Err(unsupported(format!("'{}', which encoders alone have", keys.key(name))))
         }
         Some(count) if !(4..=MOST_BUCKETS).contains(&count) || count % 2 != 0 => {

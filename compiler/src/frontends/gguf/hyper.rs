@@ -156,14 +156,21 @@ pub(super) enum Pooling {
 
 /// Layers, and those behind them that no text needs.
 fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
-    let blocks = keys.count("block_count")?;
+    let own = match keys.family.front {
+        Some(_) => keys.optional("decoder_block_count")?,
+        None => None,
+    };
+    let blocks = own.map_or_else(|| keys.count("block_count"), Ok)?;
     let guessing = keys.optional("nextn_predict_layers")?.unwrap_or(0);
     let layers = blocks.checked_sub(guessing).filter(|layers| (1..=MOST_LAYERS).contains(layers));
     let layers = layers.ok_or_else(|| {
-        invalid(format!(
-            "'{}' is {guessing} of {blocks} layers; there are at most {MOST_LAYERS}",
-            keys.key("nextn_predict_layers")
-        ))
+        let key = match (guessing, own) {
+            (0, None) => "block_count",
+            (0, Some(_)) => "decoder_block_count",
+            _ => "nextn_predict_layers",
+        };
+        let of = if guessing == 0 { String::new() } else { format!("{guessing} of ") };
+        invalid(format!("'{}' is {of}{blocks}; there are 1 to {MOST_LAYERS} layers", keys.key(key)))
     })?;
     Ok((layers, layers..blocks))
 }
@@ -171,7 +178,16 @@ fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
 impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
-        let keys = Keys { file, family: family(file)? };
+        Hyper::read_as(file, family(file)?)
+    }
+
+    /// Those of the encoder in front of it, if it has one.
+    pub fn front(&self, file: &File) -> Result<Option<Hyper>> {
+        self.family.front.map(|front| Hyper::read_as(file, front)).transpose()
+    }
+
+    fn read_as(file: &File, family: &'static Family) -> Result<Hyper> {
+        let keys = Keys { file, family };
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let window = window(&keys, layers)?;
         let attends = Attends::of_layers(&keys, width, layers)?;

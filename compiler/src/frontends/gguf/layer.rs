@@ -34,6 +34,8 @@ pub(super) type Masked = (Option<u64>, u64);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     pub caches: Option<Caches>,
+    /// Keys and values of the text that an encoder read, where there is one.
+    pub crossed: Option<Caches>,
     /// Rows of its other states, `f32[sequences, elements]`.
     pub states: Vec<TensorId>,
 }
@@ -90,6 +92,8 @@ pub(super) struct Call<'a> {
     pub place: Option<Place>,
     /// Which tokens layers with a state count, where they keep it.
     pub steps: Option<Steps>,
+    /// How many tokens a text for the encoder has, `i32[sequences]`: in the encoder where others fill it up, and in what writes behind it.
+    pub source: Option<TensorId>,
     /// How caches hold keys and values.
     pub held: CacheFormats,
     /// Tables of rotary embedding for layers that attend to all keys, and to a window.
@@ -104,6 +108,36 @@ pub(super) struct Call<'a> {
     pub relative: RefCell<Vec<(u64, TensorId)>>,
     /// The values of the first layer, where others go over to them.
     pub first_values: RefCell<Option<TensorId>>,
+}
+
+impl<'a> Call<'a> {
+    /// One that reads a text of one sequence as a whole, tokens at these places, `i64[1, len]`, and keeps nothing.
+    pub fn of_text(
+        tensors: &'a Tensors<'a>,
+        hyper: &'a Hyper,
+        positions: TensorId,
+        len: Size,
+        source: Option<TensorId>,
+    ) -> Call<'a> {
+        Call {
+            tensors,
+            hyper,
+            sequences: Size::constant(1),
+            len,
+            keys: len,
+            positions,
+            place: None,
+            steps: None,
+            source,
+            held: CacheFormats::default(),
+            tables: [None, None],
+            masks: RefCell::default(),
+            known: RefCell::default(),
+            relative: RefCell::default(),
+            first_values: RefCell::default(),
+            layer_inputs: None,
+        }
+    }
 }
 
 impl Call<'_> {
@@ -287,6 +321,7 @@ impl Call<'_> {
         let recurrent = self.hyper.mixer(given.layer).recurrent;
         match (self.hyper.family, recurrent) {
             (own, _) if own.lone_parts => self.lone_part(b, given),
+            (own, _) if own.front.is_some() => self.layer_behind_encoder(b, given),
             (own, _) if own.gaps => self.layer_with_gaps(b, given),
             (_, Some(Recurrent::Rwkv(own))) if own.channels => self.layer_of_mixes(b, given),
             _ => self.usual_layer(b, given),
@@ -322,7 +357,7 @@ impl Call<'_> {
 
     /// What the feed-forward network of a layer adds, of the state before the layer, the same with its norm, and the state behind
     /// attention.
-    fn fed(&self, b: &mut Builder, [x, normed, state]: [TensorId; 3], layer: u64) -> Result<TensorId> {
+    pub fn fed(&self, b: &mut Builder, [x, normed, state]: [TensorId; 3], layer: u64) -> Result<TensorId> {
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
         let feed_norm = self.hyper.family.feed_norm;
         let own_norm = self.hyper.family.bare_norms || self.has(layer, feed_norm);
@@ -354,7 +389,7 @@ impl Call<'_> {
         let mixer = self.hyper.mixer(layer);
         let Some(recurrent) = mixer.recurrent else {
             let (made, caches) = self.attention(b, x, layer, held.caches)?;
-            return Ok((made, Held { caches, states: Vec::new() }));
+            return Ok((made, Held { caches, ..Held::default() }));
         };
         let (made, states) = match &recurrent {
             Recurrent::ShortConv { taps } => self.short_conv(b, given, *taps)?,
@@ -365,9 +400,9 @@ impl Call<'_> {
         };
         let made = self.scaled(b, made, self.hyper.residual_scale)?;
         if !mixer.attends {
-            return Ok((made, Held { caches: None, states }));
+            return Ok((made, Held { states, ..Held::default() }));
         }
         let (attended, caches) = self.attention(b, x, layer, held.caches)?;
-        Ok((b.binary(Function::Add, attended, made)?, Held { caches, states }))
+        Ok((b.binary(Function::Add, attended, made)?, Held { caches, states, crossed: None }))
     }
 }

@@ -6,6 +6,7 @@
 
 mod alternating;
 mod attention;
+mod crossed;
 mod decayed;
 mod delta_net;
 mod embed;
@@ -40,6 +41,6 @@ mod tokens;
 mod unknown;
 mod xielu;
 
-pub use model::{BATCH, BATCH_SAMPLE, Gguf, VERIFY};
+pub use model::{BATCH, BATCH_SAMPLE, ENCODE, Gguf, VERIFY};
 
 type Result<T, E = crate::CompileError> = std::result::Result<T, E>;

@@ -5,7 +5,7 @@ use halite_ops::{DType, blocks::BlockFormat, cached};
 use halite_sizes::Size;
 
 use super::{
-    Result, embed,
+    Result, crossed, embed,
     file::{File, unsupported},
     graph::{self, Inputs, Rows},
     hyper::Hyper,
@@ -32,6 +32,10 @@ pub const BATCH: &str = "batch";
 pub const BATCH_SAMPLE: &str = "batch_sample";
 /// The function that tells what comes behind each token of a text that somebody else wrote on: a step of one sequence.
 pub const VERIFY: &str = "verify";
+/// The function of models with an encoder in front that reads a text, to which what is written attends.
+pub const ENCODE: &str = "encode";
+/// How many tokens such a text has, with those that fill it up.
+const SOURCE: &str = "source";
 /// The function that makes a vector of a text.
 const EMBED: &str = "embed";
 /// How many new tokens a call has.
@@ -69,11 +73,18 @@ impl FrontEnd for Gguf {
         control.check(Stage::Reading)?;
         let file = File::read(&source, control)?;
         let hyper = Hyper::read(&file)?;
+        let encoder = hyper.front(&file)?;
+        if encoder.is_some() && hyper.vectors.sees_ahead {
+            let key = format!("{}.attention.causal", hyper.family.name);
+            return Err(unsupported(format!(
+                "a decoder whose tokens see those behind them ('{key}' is false)"
+            )));
+        }
         let name = match file.value("general.name") {
             Some(gguf::Value::Text(name)) => name.clone(),
             _ => String::new(),
         };
-        Ok(Box::new(Model { file, hyper, name, held: CacheFormats::default(), further: Vec::new() }))
+        Ok(Box::new(Model { file, hyper, encoder, name, held: CacheFormats::default(), further: Vec::new() }))
     }
 }
 
@@ -82,6 +93,8 @@ impl FrontEnd for Gguf {
 struct Model {
     file: File,
     hyper: Hyper,
+    /// The numbers of the encoder in front, if there is one.
+    encoder: Option<Hyper>,
     name: String,
     /// How caches hold keys and values.
     held: CacheFormats,
@@ -98,6 +111,8 @@ enum Does {
     Batch { draws: bool },
     /// A step of one sequence with the logits and the most likely token behind each token.
     Verify,
+    /// The text that an encoder reads for a sequence.
+    Encode,
     /// A text's vector.
     Embed,
 }
@@ -107,6 +122,7 @@ impl Does {
     fn count(self) -> &'static str {
         match self {
             Does::Step | Does::Embed => TOKENS,
+            Does::Encode => SOURCE,
             Does::Batch { .. } => SEQUENCES,
             Does::Verify => DRAFTED,
         }
@@ -114,7 +130,10 @@ impl Does {
 
     /// Whether it gives logits, and the tokens that it chose.
     fn gives(self) -> [bool; 2] {
-        [self != Does::Batch { draws: true }, matches!(self, Does::Batch { .. } | Does::Verify)]
+        [
+            ![Does::Batch { draws: true }, Does::Encode].contains(&self),
+            matches!(self, Does::Batch { .. } | Does::Verify),
+        ]
     }
 }
 
@@ -133,37 +152,42 @@ impl Model {
             Some(format) => (DType::U32, cached::row_words(format, dim).unwrap_or(0)),
         };
         let when = when.to_owned();
-        (0..h.layers).flat_map(move |layer| {
+        let source = self.encoder.as_ref();
+        let source = source.map(|_| port(format!("{when}.source"), DType::I32, vec![sequences.clone()]));
+        let layers = (0..h.layers).flat_map(move |layer| {
             let own = h.heads_of(layer);
-            let (heads, sizes) = (
-                own.kv,
-                [("key", row(self.held.keys, own.key)), ("value", row(self.held.values, own.value))],
-            );
+            let (heads, keys, values) =
+                (own.kv, row(self.held.keys, own.key), row(self.held.values, own.value));
             let cache = |(what, (element, dim)): (&str, (DType, u64))| {
                 let dims =
                     [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
                 port(format!("{when}.{layer}.{what}"), element, dims.into())
             };
             let mut own: Vec<Signature> = Vec::new();
+            let sizes = [("key", keys), ("value", values)];
             own.extend(sizes.into_iter().filter(|_| h.keeps_keys(layer)).map(cache));
+            let crossed = [("cross_key", keys), ("cross_value", values)];
+            own.extend(crossed.into_iter().filter(|_| self.encoder.is_some()).map(cache));
             own.extend(h.states_of(layer).into_iter().map(|state| {
                 let dims = vec![sequences.clone(), Dim::Known(state.row())];
                 port(format!("{when}.{layer}.{}", state.name), DType::F32, dims)
             }));
             own
-        })
+        });
+        layers.chain(source)
     }
 
     /// Inputs or outputs of what layers keep, layer by layer.
     fn by_layer(&self, all: &[TensorId]) -> Vec<Held> {
         let mut all = all.iter().copied();
         let one = |layer: u64| {
-            let caches = match self.hyper.keeps_keys(layer) {
+            let mut pair = |is_there: bool| match is_there {
                 true => all.next().zip(all.next()).map(|(keys, values)| [keys, values]),
                 false => None,
             };
+            let (caches, crossed) = (pair(self.hyper.keeps_keys(layer)), pair(self.encoder.is_some()));
             let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
-            Held { caches, states }
+            Held { caches, crossed, states }
         };
         (0..self.hyper.layers).map(one).collect()
     }
@@ -176,6 +200,7 @@ impl Model {
             Some(BATCH) => Ok(Does::Batch { draws: false }),
             Some(BATCH_SAMPLE) => Ok(Does::Batch { draws: true }),
             Some(VERIFY) => Ok(Does::Verify),
+            Some(ENCODE) => Ok(Does::Encode),
             Some(_) => Ok(Does::Step),
             None => {
                 let reason = format!("there is no function '{function}'; there are: {}", all.join(", "));
@@ -197,6 +222,10 @@ impl Model {
                 let sampling = || port(SAMPLING.into(), DType::F32, vec![several(), Dim::Known(5)]);
                 let sampling = draws.then(sampling);
                 [tokens, positions()].into_iter().chain(sampling).chain(caches(several())).collect()
+            }
+            Does::Encode => {
+                let count = port("count".into(), DType::I32, vec![Dim::Known(1)]);
+                [tokens, count].into_iter().chain(caches(Dim::Known(1))).collect()
             }
             Does::Step => {
                 let rows = port("rows".into(), DType::I32, symbol(ROWS));
@@ -237,7 +266,7 @@ impl Model {
         let (further, rows) = match does {
             Does::Step => (Some(ids[2]), Rows::Of(ids[2])),
             Does::Batch { draws } => (draws.then(|| ids[2]), Rows::Sequences),
-            Does::Verify | Does::Embed => (None, Rows::All),
+            Does::Verify | Does::Embed | Does::Encode => (None, Rows::All),
         };
         let layers = self.by_layer(&ids[2 + usize::from(further.is_some())..]);
         let keys = layers.iter().find_map(|held| held.caches).map(|[keys, _]| keys);
@@ -246,7 +275,12 @@ impl Model {
         if context == 0 || b.sizes(ids[0])[0] == 0 {
             return Err(CompileError::Request("the context and the tokens of a call are at least 1".into()));
         }
-        let given = Inputs { tokens: ids[0], positions: ids[1], rows, layers, held: self.held, context };
+        if does == Does::Encode {
+            return self.read_text(b, [ids[0], ids[1]], &layers);
+        }
+        let source = self.encoder.as_ref().and(ids.last().copied());
+        let given =
+            Inputs { tokens: ids[0], positions: ids[1], rows, layers, held: self.held, context, source };
         let made = graph::build(b, &self.file, &self.hyper, &given)?;
         let [has_logits, chooses] = does.gives();
         let chosen = match (does, further) {
@@ -260,12 +294,29 @@ impl Model {
         if let Some(chosen) = chosen {
             b.output(CHOSEN, chosen);
         }
-        let kept =
-            made.layers.into_iter().flat_map(|held| held.caches.into_iter().flatten().chain(held.states));
+        self.keep(b, made.layers, source);
+        Ok(())
+    }
+
+    /// The graph of an encoder that reads a text for a sequence.
+    fn read_text(&self, b: &mut Builder, [tokens, count]: [TensorId; 2], layers: &[Held]) -> Result<()> {
+        let Some(encoder) = &self.encoder else { return Err(b.invalid("there is no encoder")) };
+        let source = crossed::Source { tokens, count, held: self.held };
+        let made = crossed::build(b, &self.file, [encoder, &self.hyper], &source, layers)?;
+        self.keep(b, made, Some(count));
+        Ok(())
+    }
+
+    /// Gives what layers keep.
+    fn keep(&self, b: &mut Builder, layers: Vec<Held>, source: Option<TensorId>) {
+        let of = |held: Held| {
+            let caches = [held.caches, held.crossed].into_iter().flatten().flatten();
+            caches.chain(held.states).collect::<Vec<_>>()
+        };
+        let kept = layers.into_iter().flat_map(of).chain(source);
         for (port, id) in self.caches("present", Dim::Known(1)).zip(kept) {
             b.output(&port.name, id);
         }
-        Ok(())
     }
 }
 
@@ -297,8 +348,10 @@ impl SourceModel for Model {
     fn functions(&self) -> Vec<String> {
         let main = (!self.hyper.vectors.sees_ahead).then_some(MAIN);
         let further = main.into_iter().flat_map(|_| self.further.iter().copied());
-        let embed = (self.hyper.vectors.sees_ahead || self.hyper.vectors.is_named).then_some(EMBED);
-        main.into_iter().chain(embed).chain(further).map(str::to_owned).collect()
+        let encode = self.encoder.as_ref().map(|_| ENCODE);
+        let is_named = self.hyper.vectors.is_named && encode.is_none();
+        let embed = (self.hyper.vectors.sees_ahead || is_named).then_some(EMBED);
+        main.into_iter().chain(encode).chain(embed).chain(further).map(str::to_owned).collect()
     }
 
     fn inputs(&self, function: &str) -> Result<Vec<Signature>> {
@@ -345,6 +398,10 @@ impl SourceModel for Model {
     }
 
     fn decode_batches(&mut self, draw: bool) -> Result<()> {
+        if self.encoder.is_some() {
+            let reason = "steps of several sequences at once, in a model with an encoder in front";
+            return Err(unsupported(format!("{reason} ('{}')", self.hyper.family.name)));
+        }
         self.further.push(BATCH);
         self.further.extend(draw.then_some(BATCH_SAMPLE));
         Ok(())
@@ -353,6 +410,10 @@ impl SourceModel for Model {
     fn verify_drafts(&mut self) -> Result<()> {
         if self.hyper.is_recurrent() {
             let reason = "tokens that another model drafted, in a model with states that cannot be cut back";
+            return Err(unsupported(format!("{reason} ('{}')", self.hyper.family.name)));
+        }
+        if self.encoder.is_some() {
+            let reason = "tokens that another model drafted, in a model with an encoder in front";
             return Err(unsupported(format!("{reason} ('{}')", self.hyper.family.name)));
         }
         self.further.push(VERIFY);

@@ -9,7 +9,6 @@ use crate::CompileError;
 const IDEAS: &[(&str, &str)] = &[
     ("ssm_", "state-space layers of another kind"),
     ("indexer.", "attention to keys that an indexer chooses"),
-    ("cross_attn_", "attention to an encoder's states"),
     ("enc.", "an encoder in front of a decoder"),
     ("dec.", "a decoder behind an encoder"),
     ("ffn_latent_", "experts that work on a shorter row"),
@@ -25,7 +24,6 @@ const REASONS: &[(&str, &str)] = &[
     ("llada", DIFFUSION),
     ("llada-moe", DIFFUSION),
     ("rnd1", DIFFUSION),
-    ("t5", "its decoder attends to an encoder's states; 't5encoder' is there"),
     ("clip", "it sees and hears beside a language model, and writes nothing"),
     ("wavtokenizer-dec", "it makes sound of tokens"),
     ("gemma4-assistant", DRAFTS),
@@ -100,6 +98,8 @@ const KNOWN: &[&str] = &[
     "attn_sub_norm",
     "ffn_sub_norm",
     "enc.output_norm",
+    "dec.output_norm",
+    "cross_attn_",
     "attn_o.",
     "attn_rel_b",
 ];
@@ -109,8 +109,8 @@ const MOST_NAMES: usize = 6;
 
 /// The name of a tensor within its layer, or in the model.
 fn part(name: &str) -> &str {
-    let in_layer =
-        name.strip_prefix("enc.").unwrap_or(name).strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    let inner = ["enc.", "dec."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    let in_layer = inner.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     in_layer.filter(|(layer, _)| layer.parse::<u64>().is_ok()).map_or(name, |(_, part)| part)
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-FLOAT, INT64, BOOL, DOUBLE = 1, 7, 9, 11
+FLOAT, INT64, TEXT, BOOL, DOUBLE = 1, 7, 8, 9, 11
 
 
 def _varint(value: int) -> bytes:
@@ -36,6 +36,27 @@ def node(kind: str, inputs: list[str], outputs: list[str], **attributes: int | b
     return message(1, content)
 
 
+def classic(kind: str, inputs: list[str], outputs: list[str], **attributes: list) -> bytes:
+    """A node of `ai.onnx.ml`; attributes are lists of texts, whole numbers or floats."""
+    content = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
+    content += message(4, kind) + message(7, "ai.onnx.ml")
+    for name, values in attributes.items():
+        if isinstance(values[0], str):
+            held = b"".join(message(9, value) for value in values) + number(20, 8)
+        elif isinstance(values[0], int):
+            held = b"".join(number(8, value) for value in values) + number(20, 7)
+        else:
+            held = message(7, struct.pack(f"<{len(values)}f", *values)) + number(20, 6)
+        content += message(5, message(1, name) + held)
+    return message(1, content)
+
+
+def texts(name: str, values: list[str]) -> bytes:
+    """A constant list of texts."""
+    held = b"".join(message(6, value) for value in values)
+    return message(5, number(1, len(values)) + number(2, TEXT) + held + message(8, name))
+
+
 def constant(name: str, shape: list[int], values: list[float]) -> bytes:
     dims = b"".join(number(1, size) for size in shape)
     data = struct.pack(f"<{len(values)}f", *values)
@@ -61,8 +82,9 @@ def gives(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
 def model(*parts: bytes, metadata: dict[str, str] | None = None) -> bytes:
     graph = message(2, "graph of a test") + b"".join(parts)
     entries = b"".join(message(14, message(1, k) + message(2, v)) for k, v in (metadata or {}).items())
+    classic_opset = message(1, "ai.onnx.ml") + number(2, 3)
     about = message(2, "halite tests") + message(4, "test.halite") + number(5, 3) + message(6, "what it is")
-    return number(1, 8) + about + message(7, graph) + message(8, number(2, 18)) + entries
+    return number(1, 8) + about + message(7, graph) + message(8, number(2, 18)) + message(8, classic_opset) + entries
 
 
 def doubled(element: int = FLOAT) -> bytes:
@@ -107,6 +129,35 @@ def cubed() -> bytes:
         node("MatMul", ["squared", "x"], ["y"]),
         takes("x", ["n", "n"]),
         gives("y", ["n", "n"]),
+    )
+
+
+def shares_by_label(labels: list[str] | list[int]) -> bytes:
+    """A classifier of two features as the converter of scikit-learn writes it: a label, and a dictionary of shares, for each line."""
+    kind = "classlabels_strings" if isinstance(labels[0], str) else "classlabels_int64s"
+    own = kind if kind == "classlabels_strings" else "classlabels_ints"
+    key = TEXT if isinstance(labels[0], str) else INT64
+    coefficients = [1.0, 0.0, 0.0, 1.0, -1.0, -1.0]
+    dictionary = number(1, key) + message(2, message(1, number(1, FLOAT)))
+    line = message(4, message(1, message(5, dictionary)))
+    return model(
+        classic("LinearClassifier", ["x"], ["l", "s"], **{"coefficients": coefficients, "intercepts": [0.0] * 3, own: labels}),
+        node("Identity", ["l"], ["label"]),
+        classic("ZipMap", ["s"], ["shares"], **{kind: labels}),
+        takes("x", ["n", 2]),
+        gives("label", ["n"], key),
+        message(12, message(1, "shares") + message(2, line)),
+    )
+
+
+def looked_up() -> bytes:
+    """The text of a list at each place, and the place as it is."""
+    return model(
+        texts("names", ["ox", "emu", "naïve"]),
+        classic("ArrayFeatureExtractor", ["names", "x"], ["line"]),
+        node("Cast", ["line"], ["y"], to=TEXT),
+        takes("x", ["n"], INT64),
+        gives("y", [1, "n"], TEXT),
     )
 
 

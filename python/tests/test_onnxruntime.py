@@ -124,7 +124,7 @@ def test_providers(device):
     assert session.get_provider_options()["VulkanExecutionProvider"] == {"device": device.uri}
     with pytest.raises(ort.InvalidArgument, match="'device' and 'device_id'"):
         ort.InferenceSession(models.split(), providers=[("VulkanExecutionProvider", {"gpu": 1})])
-    with pytest.raises(ValueError, match="same length"):
+    with pytest.warns(UserWarning, match="same length"):
         ort.InferenceSession(models.split(), providers=["CPUExecutionProvider"], provider_options=[{}, {}])
     ort.set_default_device("vulkan://no-such-device")
     try:
@@ -147,8 +147,10 @@ def test_options():
     assert session.run(None, {"x": np.ones(4, np.float32)})[0].shape == (4,)
     with pytest.raises(ort.InvalidArgument):
         session.run(None, {"x": np.ones(5, np.float32)})
-    with pytest.raises(ort.NotImplemented, match="writes no ONNX"):
-        options.optimized_model_filepath = "x.onnx"
+    with pytest.raises(TypeError, match="two texts"):
+        options.add_session_config_entry("session.intra_op.allow_spinning", 0)
+    with pytest.raises(RuntimeError, match="no entry 'x'"):
+        options.get_session_config_entry("x")
 
 
 def test_runs_are_terminated():
@@ -221,7 +223,7 @@ def test_profiles_are_written(tmp_path, monkeypatch):
     for _ in range(2):
         session.run(None, {"a": A, "b": B})
     path = session.end_profiling()
-    events = json.loads((tmp_path / path).read_text())["traceEvents"]
+    events = json.loads((tmp_path / path).read_text())
     assert any(event.get("dur") for event in events)
     assert ort.InferenceSession(models.split()).end_profiling() == ""
 

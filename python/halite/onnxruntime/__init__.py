@@ -48,12 +48,30 @@ from ._options import (
     RunOptions,
     SessionOptions,
 )
-from ._session import InferenceSession, ModelMetadata, NodeArg
+from ._plugins import (
+    LoraAdapter,
+    OrtArenaCfg,
+    OrtExecutionProviderDevicePolicy,
+    OrtHardwareDeviceType,
+    OrtMemoryInfo,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
+    get_ep_devices,
+    register_execution_provider_library,
+    set_global_thread_pool_sizes,
+    unregister_execution_provider_library,
+)
+from ._session import InferenceSession, ModelMetadata, NodeArg, Session
 from ._stand_in import install, is_installed, uninstall
 from ._values import IOBinding, OrtDevice, OrtValue, SparseTensor
 
 __version__ = "1.23.0"
 """The version of ONNX Runtime whose interface this is."""
+
+version = __version__
+package_name = "onnxruntime"
+cuda_version = ""
+SessionIOBinding = IOBinding
 
 
 def get_version_string() -> str:
@@ -109,6 +127,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
+    "LoraAdapter",
     "ModelLoaded",
     "ModelMetadata",
     "ModelRequiresCompilation",
@@ -117,13 +136,22 @@ __all__ = [
     "NodeArg",
     "NotImplemented",
     "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
+    "OrtExecutionProviderDevicePolicy",
+    "OrtHardwareDeviceType",
     "OrtMemType",
+    "OrtMemoryInfo",
     "OrtValue",
     "RunOptions",
     "RuntimeException",
+    "Session",
+    "SessionIOBinding",
     "SessionOptions",
     "SparseTensor",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
+    "cuda_version",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
@@ -131,16 +159,22 @@ __all__ = [
     "get_build_info",
     "get_default_device",
     "get_device",
+    "get_ep_devices",
     "get_version_string",
     "has_collective_ops",
     "install",
     "is_installed",
+    "package_name",
     "preload_dlls",
+    "register_execution_provider_library",
     "set_default_device",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
     "set_seed",
     "uninstall",
+    "unregister_execution_provider_library",
+    "version",
 ]
 
 install(force=False)

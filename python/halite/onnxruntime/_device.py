@@ -49,6 +49,15 @@ def chosen(providers, provider_options) -> tuple[list[str], object]:
 
     Other providers than those that exist are left out with a warning, as in ONNX Runtime.
     """
+    try:
+        return _chosen(providers, provider_options)
+    except ValueError as error:
+        # As ONNX Runtime, which goes on with its own choice.
+        warnings.warn(f"{error}; the default device is used", stacklevel=4)
+        return _chosen(None, None)
+
+
+def _chosen(providers, provider_options) -> tuple[list[str], object]:
     names, device = [], None
     given = [] if providers is None else list(providers)
     options = [{}] * len(given) if not provider_options else list(provider_options)

@@ -55,6 +55,18 @@ class ModelRequiresCompilation(Exception):
     """The model would have to be compiled, which was forbidden."""
 
 
+class Unavailable(NotImplemented, RuntimeError):
+    """What ONNX Runtime says by a `RuntimeError` where a part of it is not there."""
+
+
+class Missing(Fail, RuntimeError):
+    """What ONNX Runtime says by a `RuntimeError` where there is no such entry."""
+
+
+class BadBinding(InvalidArgument, RuntimeError):
+    """What ONNX Runtime says by a `RuntimeError` where bound names or values do not fit."""
+
+
 _BY_KIND = {
     "not_found": NoSuchFile,
     "invalid_input": InvalidArgument,

@@ -6,13 +6,15 @@ the fields: onnx/onnx.proto.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 
 _MOST = 1 << 24
 """Most bytes of a text or entry that are taken."""
 
 
-def _varint(data, at: int, end: int) -> tuple[int, int]:
+def varint(data, at: int, end: int) -> tuple[int, int]:
+    """A number and where it ends."""
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]
@@ -24,16 +26,16 @@ def _varint(data, at: int, end: int) -> tuple[int, int]:
     raise ValueError("a number goes beyond the end")
 
 
-def _fields(data, at: int, end: int):
+def fields(data, at: int, end: int):
     """Number, value or range, of each field."""
     while at < end:
-        key, at = _varint(data, at, end)
+        key, at = varint(data, at, end)
         number, kind = key >> 3, key & 7
         if kind == 0:
-            value, at = _varint(data, at, end)
+            value, at = varint(data, at, end)
             yield number, value
         elif kind == 2:
-            length, at = _varint(data, at, end)
+            length, at = varint(data, at, end)
             if length > end - at:
                 raise ValueError("a field goes beyond the end")
             yield number, (at, at + length)
@@ -44,7 +46,8 @@ def _fields(data, at: int, end: int):
             raise ValueError(f"there are no fields of the kind {kind}")
 
 
-def _text(data, place) -> str:
+def text(data, place) -> str:
+    """The text at a place."""
     start, end = place
     return bytes(data[start : min(end, start + _MOST)]).decode("utf-8", "replace")
 
@@ -52,28 +55,50 @@ def _text(data, place) -> str:
 def _read(data) -> dict:
     found = {"custom": {}}
     names = {2: "producer_name", 3: "producer_version", 4: "domain", 6: "description"}
-    for number, value in _fields(data, 0, len(data)):
+    for number, value in fields(data, 0, len(data)):
         if number in names and isinstance(value, tuple):
-            found[names[number]] = _text(data, value)
+            found[names[number]] = text(data, value)
         elif number == 5 and isinstance(value, int):
             found["version"] = value if value < 1 << 63 else value - (1 << 64)
         elif number == 7 and isinstance(value, tuple):
-            for inner, name in _fields(data, *value):
+            for inner, name in fields(data, *value):
                 if inner in (2, 10) and isinstance(name, tuple):
-                    found["graph_name" if inner == 2 else "graph_description"] = _text(data, name)
+                    found["graph_name" if inner == 2 else "graph_description"] = text(data, name)
         elif number == 14 and isinstance(value, tuple):
-            entry = {inner: _text(data, text) for inner, text in _fields(data, *value) if isinstance(text, tuple)}
+            entry = {inner: text(data, own) for inner, own in fields(data, *value) if isinstance(own, tuple)}
             if 1 in entry:
                 found["custom"][entry[1]] = entry.get(2, "")
     return found
 
 
+@contextlib.contextmanager
+def opened(model):
+    """The bytes of a path or bytes."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        yield memoryview(model).cast("B")
+    else:
+        with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            yield mapped
+
+
+def has_external_data(model) -> bool:
+    """Whether weights of a path lie in files beside it."""
+    try:
+        with opened(model) as data:
+            for number, value in fields(data, 0, len(data)):
+                if number == 7 and isinstance(value, tuple):
+                    tensors = (place for field, place in fields(data, *value) if field == 5)
+                    # The field `data_location` is 1: external.
+                    return any((14, 1) in fields(data, *place) for place in tensors)
+    except (OSError, ValueError, TypeError):
+        pass
+    return False
+
+
 def read(model) -> dict:
     """The fields that were found in a path or bytes; none where it is no ONNX file."""
     try:
-        if isinstance(model, (bytes, bytearray, memoryview)):
-            return _read(memoryview(model).cast("B"))
-        with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            return _read(mapped)
+        with opened(model) as data:
+            return _read(data)
     except (OSError, ValueError, TypeError):
         return {"custom": {}}

@@ -7,9 +7,12 @@ The page docs/how-to/python-onnxruntime.md lists which options do something.
 from __future__ import annotations
 
 import enum
+import os
+import shutil
 
 from .. import CancelToken
-from ._errors import Fail, NotImplemented
+from ._errors import Missing, NotImplemented
+from ._metadata import has_external_data
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -69,22 +72,13 @@ class SessionOptions:
         self.log_severity_level = -1
         self.log_verbosity_level = 0
         self.logid = ""
+        self.optimized_model_filepath = ""
         self.profile_file_prefix = "onnxruntime_profile_"
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
         self._dimensions: dict[str, int] = {}
         self._entries: dict[str, str] = {}
         self._providers: list[tuple[str, dict]] = []
-
-    @property
-    def optimized_model_filepath(self) -> str:
-        """Where ONNX Runtime writes the model that it made of the given one."""
-        return ""
-
-    @optimized_model_filepath.setter
-    def optimized_model_filepath(self, path: str) -> None:
-        if path:
-            raise NotImplemented("Halite compiles models to modules, and writes no ONNX; use halite.compile()")
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """The size of a named dimension."""
@@ -96,12 +90,14 @@ class SessionOptions:
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keeps an entry. Those of ONNX Runtime are about its own parts, so none has an effect."""
-        self._entries[str(key)] = str(value)
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"an entry is two texts, not {key!r} and {value!r}")
+        self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
         """An entry that was kept."""
         if key not in self._entries:
-            raise Fail(f"there is no entry '{key}'")
+            raise Missing(f"there is no entry '{key}'")
         return self._entries[key]
 
     def add_provider(self, name: str, options: dict | None = None) -> None:
@@ -111,6 +107,13 @@ class SessionOptions:
     def has_providers(self) -> bool:
         """Whether there is one."""
         return bool(self._providers)
+
+    def set_provider_selection_policy(self, policy) -> None:
+        """Does nothing: the device is the one that is set, or the best."""
+
+    def add_provider_for_devices(self, devices, options=None) -> None:
+        """Refused: there are no devices of providers."""
+        raise NotImplemented("there are no devices of providers that are libraries; name a provider")
 
     def register_custom_ops_library(self, path: str) -> None:
         """Refused: such libraries are made for ONNX Runtime."""
@@ -123,6 +126,26 @@ class SessionOptions:
     def add_external_initializers(self, names, values) -> None:
         """Refused."""
         raise NotImplemented("weights come from the model and its files; they cannot be replaced")
+
+
+def write_optimized(model, path) -> None:
+    """Where ONNX Runtime writes the model that it made of the given one, this writes the given one, which computes the same.
+
+    Halite compiles models to modules, not to ONNX, and keeps the modules in its cache.
+    """
+    path = os.fspath(path) if path else ""
+    if not path:
+        return
+    if not isinstance(model, str):
+        with open(path, "wb") as file:
+            file.write(model)
+        return
+    target, source = os.path.abspath(path), os.path.abspath(model)
+    if target == source:
+        return
+    if os.path.dirname(target) != os.path.dirname(source) and has_external_data(model):
+        raise NotImplemented(f"the weights of '{model}' are in files beside it, so it cannot be written to another folder")
+    shutil.copyfile(source, target)
 
 
 class RunOptions:
@@ -155,7 +178,7 @@ class RunOptions:
     def get_run_config_entry(self, key: str) -> str:
         """An entry that was kept."""
         if key not in self._entries:
-            raise Fail(f"there is no entry '{key}'")
+            raise Missing(f"there is no entry '{key}'")
         return self._entries[key]
 
     def add_active_adapter(self, adapter) -> None:

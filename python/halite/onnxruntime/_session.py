@@ -9,12 +9,13 @@ import time
 
 import numpy as np
 
-from .. import Session, Tensor
-from . import _metadata
+from .. import Session as Compiled
+from .. import Tensor
+from . import _labels, _metadata
 from ._device import FALLBACK, PROVIDER, chosen
-from ._errors import InvalidArgument, NotImplemented, translated
+from ._errors import BadBinding, InvalidArgument, NotImplemented, translated
 from ._logging import set_default_logger_severity
-from ._options import RunOptions, SessionOptions
+from ._options import RunOptions, SessionOptions, write_optimized
 from ._values import IOBinding, OrtValue, type_text
 
 default_seed: int | None = None
@@ -23,11 +24,11 @@ default_seed: int | None = None
 class NodeArg:
     """An input or output: `name`, `type` (`tensor(float)`), `shape` (numbers, names of open sizes, `None`)."""
 
-    def __init__(self, info, given: dict[str, int]):
+    def __init__(self, info, given: dict[str, int], declared: str = ""):
         self.name: str = info.name
         # Sizes that the options give are fixed, as in ONNX Runtime.
         self.shape: list | None = [given.get(size, size) for size in info.shape or []]
-        self.type: str = {
+        self.type: str = declared or {
             "tensor": lambda: type_text(info.dtype),
             "sequence": lambda: "seq(tensor)",
         }.get(info.kind, lambda: str(info.dtype))()
@@ -51,12 +52,50 @@ class ModelMetadata:
         self.custom_metadata_map: dict[str, str] = found["custom"]
 
 
-class InferenceSession:
+class Session:
+    """What packages find in ONNX Runtime's sessions below their interface, under its names there."""
+
+    @property
+    def _sess(self):
+        """Itself: it has the methods of both layers."""
+        return self
+
+    @property
+    def _model_path(self) -> str:
+        """The path that it was made of; empty where it was bytes."""
+        return self._model if isinstance(self._model, str) else ""
+
+    @property
+    def _model_bytes(self):
+        """The bytes that it was made of, or nothing."""
+        return None if isinstance(self._model, str) else self._model
+
+    @property
+    def _inputs_meta(self) -> list[NodeArg]:
+        """What has to be given."""
+        return self._inputs
+
+    @property
+    def _outputs_meta(self) -> list[NodeArg]:
+        """What comes out."""
+        return self._outputs
+
+    @property
+    def _sess_options(self) -> SessionOptions:
+        """The options that it was made with."""
+        return self._options
+
+    @property
+    def _model_meta(self) -> ModelMetadata:
+        """What the model's file says of itself."""
+        return self.get_modelmeta()
+
+
+class InferenceSession(Session):
     """A model that is ready to run."""
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
-        if kwargs.keys() - {"disabled_optimizers", "read_config_from_model", "enable_fallback"}:
-            raise InvalidArgument(f"a session has no arguments {sorted(kwargs)}")
+        del kwargs  # ONNX Runtime takes any, and those that it knows are about its own parts.
         self._options = sess_options if sess_options is not None else SessionOptions()
         if not isinstance(self._options, SessionOptions):
             raise InvalidArgument("sess_options are SessionOptions of this module")
@@ -70,6 +109,7 @@ class InferenceSession:
             self._model = os.fspath(path_or_bytes)
         elif not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             raise TypeError(f"a model is a path or bytes, not {type(path_or_bytes).__name__}")
+        write_optimized(self._model, self._options.optimized_model_filepath)
         self._metadata: ModelMetadata | None = None
         self._profiles: list[str] = []
         self._begun_ns = time.monotonic_ns()
@@ -77,17 +117,22 @@ class InferenceSession:
 
     def _build(self) -> None:
         with translated():
-            self._session = Session(
+            self._session = Compiled(
                 self._model,
                 device=self._device,
                 dimensions=dict(self._options._dimensions) or None,
                 seed=default_seed,
             )
             inputs, outputs = self._session.inputs, self._session.outputs
-        given = self._options._dimensions
-        self._inputs = [NodeArg(info, given) for info in inputs if not info.optional]
-        self._optional = [NodeArg(info, given) for info in inputs if info.optional]
-        self._outputs = [NodeArg(info, given) for info in outputs]
+        types, self._makers = _labels.read(self._model)
+        self._lists = {info.name for info in outputs if info.kind != "tensor"} - self._makers.keys()
+
+        def args(infos):
+            return [NodeArg(info, self._options._dimensions, types.get(info.name, "")) for info in infos]
+
+        self._inputs = args(info for info in inputs if not info.optional)
+        self._optional = args(info for info in inputs if info.optional)
+        self._outputs = args(outputs)
         self._required = [arg.name for arg in self._inputs]
         self._output_names = [arg.name for arg in self._outputs]
 
@@ -144,7 +189,20 @@ class InferenceSession:
         names = self._wanted(output_names)
         outputs = self._call(input_feed, run_options)
         with translated():
-            return [outputs[name] for name in names]
+            return [self._made(outputs, name) for name in names]
+
+    def _made(self, outputs, name: str):
+        """An output as ONNX Runtime gives it: texts and dictionaries are made of what devices hold."""
+        maker = self._makers.get(name)
+        return outputs[name] if maker is None else maker(outputs[name])
+
+    def _is_made(self, name: str) -> bool:
+        """Whether an output is no tensor of numbers, and so lies on the host."""
+        return name in self._makers or name in self._lists
+
+    def _value(self, outputs, name: str) -> OrtValue:
+        """An output as a value, where it lies."""
+        return OrtValue(self._made(outputs, name) if self._is_made(name) else outputs.tensor(name))
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None) -> None:
         """Runs it on another thread, which calls `callback(results, user_data, error)`."""
@@ -166,7 +224,7 @@ class InferenceSession:
         names = self._wanted(output_names)
         outputs = self._call({name: value._value for name, value in input_dict_ort_values.items()}, run_options)
         with translated():
-            return [OrtValue(outputs.tensor(name)) for name in names]
+            return [self._value(outputs, name) for name in names]
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs that are bound once."""
@@ -174,6 +232,9 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs it with what is bound."""
+        missing = [name for name in self._required if name not in iobinding._inputs]
+        if missing:
+            raise BadBinding(f"inputs are not bound: {', '.join(missing)}")
         outputs = self._call(iobinding._feed(), run_options)
         with translated():
             iobinding._take(outputs)
@@ -181,13 +242,16 @@ class InferenceSession:
     def _wanted(self, output_names) -> list[str]:
         if not output_names:
             return self._output_names
+        if isinstance(output_names, str):
+            raise TypeError(f"output_names are a list of names, not the text '{output_names}'")
         for name in output_names:
             if name not in self._output_names:
                 raise InvalidArgument(f"there is no output '{name}'; there are: {', '.join(self._output_names)}")
         return list(output_names)
 
     def _check_feed(self, feed) -> None:
-        missing = [name for name in self._required if name not in feed]
+        there = feed.keys()
+        missing = [name for name in self._required if name not in there]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
 
@@ -223,7 +287,7 @@ class InferenceSession:
             events.extend(own)
             offset = max((e["ts"] + e.get("dur", 0.0) for e in own if "ts" in e), default=offset)
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
+            json.dump(events, file)
         self._profiles.clear()
         return path
 

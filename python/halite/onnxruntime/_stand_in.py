@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import sys
 import types
 
@@ -19,6 +20,15 @@ def _capi() -> dict[str, types.ModuleType]:
     for name in ("_pybind_state", "onnxruntime_pybind11_state", "onnxruntime_inference_collection"):
         module = types.ModuleType(f"{_NAME}.capi.{name}", "Names of ONNX Runtime that Halite stands in for.")
         module.__dict__.update(names)
+        modules[f"{_NAME}.capi.{name}"] = module
+    beside = {
+        "_ld_preload": {},
+        "build_and_package_info": {"package_name": _NAME},
+        "onnxruntime_validation": {"check_distro_info": lambda: None, "check_training_module": lambda: (False, _NAME, "", "")},
+    }
+    for name, own_names in beside.items():
+        module = types.ModuleType(f"{_NAME}.capi.{name}", "Names of ONNX Runtime that Halite stands in for.")
+        module.__dict__.update(own_names)
         modules[f"{_NAME}.capi.{name}"] = module
     capi = types.ModuleType(f"{_NAME}.capi", "Names of ONNX Runtime that Halite stands in for.")
     capi.__path__ = []
@@ -48,9 +58,24 @@ def install(*, force: bool = True) -> bool:
     own = sys.modules[_OWN]
     capi = _capi()
     own.capi = capi[f"{_NAME}.capi"]
+    _add_parts_in_python(own)
     _placed.update({_NAME: own, **capi})
     sys.modules.update(_placed)
     return True
+
+
+def _add_parts_in_python(own: types.ModuleType) -> None:
+    """Where ONNX Runtime is installed, its packages in Python (`quantization`, `tools`, `transformers`) are found below this one.
+
+    They import `onnxruntime`, which is this module. ONNX Runtime itself is not imported.
+    """
+    try:
+        found = importlib.machinery.PathFinder.find_spec(_NAME)
+    except (ImportError, ValueError):
+        return
+    for folder in (found.submodule_search_locations if found else None) or []:
+        if folder not in own.__path__:
+            own.__path__.append(folder)
 
 
 def uninstall() -> None:

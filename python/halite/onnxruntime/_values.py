@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from .. import Tensor
-from ._errors import InvalidArgument, NotImplemented, translated
+from ._errors import BadBinding, InvalidArgument, NotImplemented, Unavailable, translated
 
 _TYPES = {
     "float32": "float",
@@ -15,6 +15,7 @@ _TYPES = {
     "float16": "float16",
     "bfloat16": "bfloat16",
     "bool": "bool",
+    "object": "string",
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
 }
 
@@ -60,7 +61,7 @@ def _dtype(element_type) -> np.dtype:
 def _check_device(device_type: str) -> str:
     name = str(device_type).lower()
     if name not in ("cpu", VULKAN):
-        raise NotImplemented(f"memory of '{device_type}' cannot be used; there are: cpu, {VULKAN}")
+        raise Unavailable(f"memory of '{device_type}' cannot be used; there are: cpu, {VULKAN}")
     return name
 
 
@@ -106,11 +107,11 @@ class OrtValue:
         self._value = value
 
     @staticmethod
-    def ortvalue_from_numpy(array, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+    def ortvalue_from_numpy(numpy_obj, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1) -> OrtValue:
         """The array itself. A session takes it to its device when it is used first."""
         del device_id, vendor_id
         _check_device(device_type)
-        return OrtValue(np.asarray(array))
+        return OrtValue(np.asarray(numpy_obj))
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue:
@@ -167,11 +168,20 @@ class OrtValue:
 
     def shape(self) -> list[int]:
         """Sizes."""
+        if isinstance(self._value, list):
+            raise BadBinding("a list of values has no sizes")
         return list(self._value.shape)
 
     def data_type(self) -> str:
         """Type as text, `tensor(float)`."""
+        if isinstance(self._value, list):
+            return f"seq({type_text(self._value[0].dtype) if self._value else 'tensor'})"
         return type_text(self._value.dtype)
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        """Itself: what packages find below ONNX Runtime's class of this name."""
+        return self
 
     def element_type(self) -> int:
         """The number of the type in ONNX."""
@@ -202,7 +212,7 @@ class OrtValue:
         """Replaces the elements."""
         data = np.asarray(data)
         if tuple(data.shape) != tuple(self._value.shape) or data.dtype != self._value.dtype:
-            raise InvalidArgument(f"{data.dtype}{data.shape} cannot replace {self.data_type()}{self.shape()}")
+            raise BadBinding(f"{data.dtype}{data.shape} cannot replace {self.data_type()}{self.shape()}")
         if isinstance(self._value, Tensor):
             with translated():
                 self._value = Tensor(data, device=self._value.device)
@@ -236,7 +246,7 @@ class IOBinding:
     def _known(self, name: str, args) -> str:
         names = [arg.name for arg in args]
         if name not in names:
-            raise InvalidArgument(f"there is no '{name}' to bind; there are: {', '.join(names)}")
+            raise BadBinding(f"there is no '{name}' to bind; there are: {', '.join(names)}")
         return name
 
     def bind_cpu_input(self, name: str, arr_on_cpu) -> None:
@@ -283,6 +293,15 @@ class IOBinding:
         """What the last run gave, in the order of binding."""
         return list(self._results)
 
+    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        """The same."""
+        return self.get_outputs()
+
+    @property
+    def _iobinding(self) -> IOBinding:
+        """Itself: what packages find below ONNX Runtime's class of this name."""
+        return self
+
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
         """The same as arrays."""
         return [value.numpy() for value in self._results]
@@ -307,6 +326,9 @@ class IOBinding:
         """Puts the results of a run where they belong."""
         self._results = []
         for name, place in self._outputs.items():
+            if self._session._is_made(name):
+                self._results.append(self._session._value(outputs, name))
+                continue
             tensor = outputs.tensor(name)
             if place.value is not None:
                 place.value.update_inplace(tensor.numpy())

@@ -107,6 +107,32 @@ impl<'m> Constants<'m> {
         Ok(made)
     }
 
+    /// A tensor of the model whose elements are moved alone. Texts are their places in it: devices hold numbers, and who reads the
+    /// results looks the texts up in the file.
+    ///
+    /// # Errors
+    /// As for others.
+    pub(super) fn moved(
+        &self,
+        tensor: &'m Tensor,
+        location: &SourceLocation,
+        b: &Builder,
+    ) -> Result<Constant> {
+        if tensor.data_type().ok() != Some(DataType::String) {
+            return self.read(tensor, location, b);
+        }
+        let texts = tensor.strings().map_err(|error| CompileError::invalid(location, error.to_string()))?;
+        if texts.len() as u64 != tensor.elements() {
+            let reason =
+                format!("'{}' has {} texts for {} elements", tensor.name, texts.len(), tensor.elements());
+            return Err(CompileError::invalid(location, reason));
+        }
+        let places: Vec<u8> = (0..texts.len() as i64).flat_map(i64::to_le_bytes).collect();
+        let made = (ElementType::Of(DType::I64), tensor.dims.clone(), places.into());
+        self.count(tensor, &made, b).map_err(|reason| CompileError::unsupported(location, reason))?;
+        Ok(made)
+    }
+
     /// Counts what is unpacked. What lies in files as graphs have it is mapped and costs nothing.
     fn count(&self, tensor: &'m Tensor, (_, _, bytes): &Constant, b: &Builder) -> Result<(), String> {
         let data_type = tensor.data_type().ok();

@@ -68,7 +68,7 @@ fn int(site: &Site<'_>, name: &str) -> Option<i64> {
 /// A constant of a narrow type.
 fn constant<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<Option<Vec<Value>>> {
     let Some(AttributeValue::Tensor(tensor)) = site.attribute("value") else { return Ok(None) };
-    let Some(own) = tensor.data_type().ok().filter(|own| narrow::held_in(*own).is_some()) else {
+    let Some(own) = tensor.data_type().ok().filter(|own| narrow::is_tagged(*own)) else {
         return Ok(None);
     };
     let (element, dims, bytes) = importer.constant(tensor, &site.location)?;
@@ -84,6 +84,12 @@ fn cast<'m>(
 ) -> Result<Option<Vec<Value>>> {
     let from = importer.inputs(site)?.into_iter().next().flatten();
     let narrow = to.filter(|to| narrow::held_in(*to).is_some());
+    if matches!(from, Some(Value::Narrow(_, DataType::String))) {
+        return match to {
+            Some(DataType::String) => Ok(Some(from.into_iter().collect())),
+            _ => Err(texts(site)),
+        };
+    }
     let (id, is_narrow) = match from {
         Some(Value::Tensor(id)) => (id, false),
         Some(Value::Narrow(id, _)) => (id, true),
@@ -106,6 +112,11 @@ fn cast<'m>(
     Ok(Some(vec![value]))
 }
 
+/// The error that texts become numbers: what is there are their places.
+fn texts(site: &Site<'_>) -> CompileError {
+    CompileError::unsupported(&site.location, "a conversion of texts to numbers")
+}
+
 /// How a node rounds to powers of two.
 fn rounding(site: &Site<'_>) -> Result<e8m0::Rounding> {
     let Some(AttributeValue::String(name)) = site.attribute("round_mode") else {
@@ -118,6 +129,7 @@ fn rounding(site: &Site<'_>) -> Result<e8m0::Rounding> {
 fn widened<'m>(importer: &mut Importer<'m>, site: &Site<'m>, like: TensorId) -> Result<Option<Vec<Value>>> {
     let element = importer.builder.element(like);
     match importer.inputs(site)?.into_iter().next().flatten() {
+        Some(Value::Narrow(_, DataType::String)) => Err(texts(site)),
         Some(Value::Narrow(id, _)) => Ok(Some(vec![Value::Tensor(importer.builder.cast(id, element)?)])),
         _ => Ok(None),
     }

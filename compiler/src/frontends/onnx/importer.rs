@@ -396,7 +396,7 @@ impl<'m> Importer<'m> {
         if let Some(value) = self.initialized.get(&std::ptr::from_ref(tensor)) {
             return Ok(value.clone());
         }
-        let (element, dims, bytes) = self.constants.read(tensor, location, &self.builder)?;
+        let (element, dims, bytes) = self.constant(tensor, location)?;
         let id = self.builder.constant(&tensor.name, element, &dims, bytes)?;
         let value = Value::of(id, tensor.data_type().ok());
         self.initialized.insert(tensor, value.clone());
@@ -441,7 +441,7 @@ impl<'m> Importer<'m> {
 
     /// A tensor of the model.
     pub(super) fn constant(&self, tensor: &'m Tensor, location: &SourceLocation) -> Result<Constant> {
-        self.constants.read(tensor, location, &self.builder)
+        self.constants.moved(tensor, location, &self.builder)
     }
 
     /// A node with its inputs.

@@ -48,6 +48,8 @@ mod runs;
 mod scan;
 mod sequence;
 mod survey;
+#[cfg(test)]
+mod texts_tests;
 mod value;
 
 pub use constant::read_tensor;

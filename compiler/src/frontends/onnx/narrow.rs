@@ -44,6 +44,16 @@ pub(super) fn is_move(op_type: &str) -> bool {
     MOVES.contains(&op_type)
 }
 
+/// Whether an operator gives texts of its first input as they are. `Concat` does not: texts of two lists have no places in one.
+pub(super) fn is_move_of_texts(op_type: &str) -> bool {
+    op_type == "ArrayFeatureExtractor" || op_type != "Concat" && is_move(op_type)
+}
+
+/// Whether values have to say that their elements have this type, because another one holds them.
+pub(super) fn is_tagged(data_type: DataType) -> bool {
+    data_type == DataType::String || held_in(data_type).is_some()
+}
+
 /// The type that holds a narrow one; none for types that are not narrow, or not supported.
 pub(crate) fn held_in(data_type: DataType) -> Option<ElementType> {
     Some(ElementType::Of(match data_type {

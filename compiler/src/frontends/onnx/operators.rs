@@ -50,12 +50,13 @@ pub(super) fn compute<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Resul
 
 /// A node as its importer sees it, and the narrow type of the elements that it moves.
 fn view<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<(NodeView<'m>, Option<DataType>)> {
-    let (mut inputs, mut narrow) = (Vec::new(), None);
+    let (mut inputs, mut narrow, mut is_first) = (Vec::new(), None, false);
     for (index, value) in importer.inputs(site)?.into_iter().enumerate() {
         inputs.push(match value {
             Some(Value::Tensor(id)) => Some(id),
             Some(Value::Narrow(id, data_type)) => {
                 narrow = Some(data_type);
+                is_first = index == 0;
                 Some(id)
             }
             None | Some(Value::Nothing) => None,
@@ -69,7 +70,8 @@ fn view<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<(NodeView<'m
         Some(_) if matches!(op_type, "DequantizeLinear" | "GatherBlockQuantized" | "Shape" | "Size") => {
             narrow = None;
         }
-        Some(data_type) if !narrow::is_move(op_type) => {
+        Some(DataType::String) if narrow::is_move_of_texts(op_type) && is_first => {}
+        Some(data_type) if data_type == DataType::String || !narrow::is_move(op_type) => {
             let reason = format!("{op_type} of elements of type {data_type} is not supported");
             return Err(CompileError::unsupported(&site.location, reason));
         }

@@ -12,7 +12,7 @@ use crate::{CompileError, SourceLocation, build::Builder, graph::TensorId};
 pub(super) enum Value {
     /// A tensor; also an optional value that is there.
     Tensor(TensorId),
-    /// A tensor of a type that graphs lack, in the type that holds it.
+    /// A tensor of a type that graphs lack, in the type that holds it; of texts, their places in the constant that they are from.
     Narrow(TensorId, DataType),
     /// A list of tensors. Copies share it: a value may have many names.
     Sequence(Rc<[TensorId]>),
@@ -25,7 +25,7 @@ pub(super) enum Value {
 impl Value {
     /// A tensor whose elements have a type of ONNX.
     pub(super) fn of(id: TensorId, data_type: Option<DataType>) -> Value {
-        match data_type.filter(|own| narrow::held_in(*own).is_some()) {
+        match data_type.filter(|own| narrow::is_tagged(*own)) {
             Some(own) => Value::Narrow(id, own),
             None => Value::Tensor(id),
         }

@@ -49,6 +49,11 @@ fn encoded(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let element = b.element(values);
     let default = match element.storage() {
+        DType::I64 if node.strings("values_strings")?.is_some() => {
+            // The place behind all others is that of the text for what is not in the list.
+            let behind = count.min(i64::MAX as u64) as i64;
+            b.ints_constant(&[behind])?
+        }
         DType::I64 => b.ints_constant(&[node.int("default_int64", -1)?])?,
         _ => b.float(DType::F32, f64::from(node.float("default_float", -0.0)?))?,
     };
@@ -79,6 +84,10 @@ fn numbers(b: &mut Builder, node: &NodeView<'_>, what: &str) -> Result<TensorId>
             return Err(node.invalid("a number has two values"));
         }
         return b.ints_constant(&ints);
+    }
+    if let Some(texts) = node.strings("values_strings")?.filter(|_| what == "values") {
+        // Their places, as those of labels: devices hold no texts.
+        return b.ints_constant(&(0..texts.len() as i64).collect::<Vec<_>>());
     }
     match node.floats(&format!("{what}_floats"))? {
         Some(floats) if floats.iter().any(|float| float.is_nan()) && what == "keys" => {

@@ -4,7 +4,7 @@ use halite_ops::Operation;
 use halite_sizes::{Aside, Size};
 use halite_targets::Capabilities;
 
-use crate::{Nearness, Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
+use crate::{Fitting, Nearness, Plan, Step, Tuning, Variant, cost::estimate, fit::fit, variants_of};
 
 /// What became of a variant.
 #[derive(Clone, Debug)]
@@ -62,14 +62,6 @@ pub fn ranked(
 fn judged(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<Judged> {
     let signature = operation.signature();
     let row = tuning.row(operation, &target.target);
-    let place = |variant: &Variant| {
-        let Some(found) = row else { return (1, variant.order, None) };
-        let Some((position, _)) = found.place(&variant.name) else { return (1, variant.order, None) };
-        let how = if found.row.documented { "documents advise for" } else { "was measured on" };
-        let who = if found.nearness == Nearness::Relative { ", a relative" } else { "" };
-        let why = format!("place {} of what {how} {}{who}", position + 1, found.row.target);
-        (MEASURED, position as u32, Some(why))
-    };
     // Variants that hold for one size alone come in where no other is there: each size would need a plan of its own.
     // What only the others need of sizes does not bind the one that is used.
     let all = |strict: Strict| -> Vec<Judged> {
@@ -78,7 +70,7 @@ fn judged(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<
             if is_out {
                 Judged::out(variant)
             } else {
-                Judged::new(variant, operation, target, place(variant), strict)
+                Judged::new(variant, operation, target, place(variant, row.as_ref()), strict)
             }
         };
         variants_of(operation.name()).map(judged).collect()
@@ -110,6 +102,16 @@ fn judged(operation: &Operation, target: &Capabilities, tuning: &Tuning) -> Vec<
         first.aside.keep();
     }
     candidates
+}
+
+/// The class and position of a variant, and why it has them where that is known.
+fn place(variant: &Variant, row: Option<&Fitting<'_>>) -> (u32, u32, Option<String>) {
+    let Some(found) = row else { return (1, variant.order, None) };
+    let Some((position, _)) = found.place(&variant.name) else { return (1, variant.order, None) };
+    let how = if found.row.documented { "documents advise for" } else { "was measured on" };
+    let who = if found.nearness == Nearness::Relative { ", a relative" } else { "" };
+    let why = format!("place {} of what {how} {}{who}", position + 1, found.row.target);
+    (MEASURED, position as u32, Some(why))
 }
 
 /// Whether convolutions of 16-bit floats over images whose channels lie last run on matrix units of a target. Those of other devices

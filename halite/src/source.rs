@@ -21,7 +21,8 @@ pub enum LoadMode {
     /// SIGBUS puts zeros in place of what is gone. On other systems than Unix, and beyond 1024 files at a time, files are read.
     #[default]
     Map,
-    /// Read at once into memory. Later changes of the file do not matter.
+    /// Read at once into memory. Later changes of the file do not matter. A file of weights beside an ONNX model is refused where it has
+    /// 64 MiB more than twice what the model uses of it.
     Preload,
 }
 

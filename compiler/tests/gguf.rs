@@ -12,13 +12,13 @@ use serde_json::Value as Json;
 use crate::gguf_names::{ENCODERS, FAMILIES, RECURRENT, STEPPED, VARIANTS};
 
 /// Tokens that caches have room for.
-const CONTEXT: u64 = 128;
+pub(crate) const CONTEXT: u64 = 128;
 
-fn bytes(name: &str) -> Vec<u8> {
+pub(crate) fn bytes(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf").join(name)).unwrap()
 }
 
-fn open(bytes: Vec<u8>) -> Result<Model, CompileError> {
+pub(crate) fn open(bytes: Vec<u8>) -> Result<Model, CompileError> {
     Model::from_bytes(bytes.into(), ModelFormat::named("gguf").unwrap(), &Control::default())
 }
 

@@ -1,29 +1,13 @@
 //! A model with an encoder in front of what writes, on the host beside llama.cpp. The model: `conformance/models/gguf_t5.py`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use halite_compiler::{
-    CompileError, Control, Model, ModelFormat, Precision, graph::Graph, signature::Bindings,
-};
+use halite_compiler::{CompileError, Control, Model, Precision, graph::Graph, signature::Bindings};
 use halite_ops::Values;
 use serde_json::Value as Json;
 
-/// What the models of `conformance/models/gguf_t5.py` have room for.
-const CONTEXT: u64 = 128;
-
-fn bytes(name: &str) -> Vec<u8> {
-    fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/gguf").join(name)).unwrap()
-}
-
-fn open(bytes: Vec<u8>) -> Result<Model, CompileError> {
-    Model::from_bytes(bytes.into(), ModelFormat::named("gguf").unwrap(), &Control::default())
-}
+use crate::gguf::{CONTEXT, bytes, open};
 
 fn graph(model: &Model, function: &str, size: u64) -> Result<Graph, CompileError> {
     let dims = [("tokens", size), ("rows", 1), ("source", size), ("context", CONTEXT)];
@@ -152,7 +136,6 @@ fn with(key: &str, count: u32) -> Vec<u8> {
 
 #[test]
 fn counts_that_no_model_has_are_told_by_their_keys() {
-    let began = Instant::now();
     for (key, count) in [
         ("decoder_block_count", 0),
         ("decoder_block_count", 1 << 31),
@@ -172,12 +155,10 @@ fn counts_that_no_model_has_are_told_by_their_keys() {
         let error = open(with(key, count)).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(&format!("'t5.{key}'")), "{key} {count}: {error}");
     }
-    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
 fn counts_that_tensors_do_not_have_are_told_by_those() {
-    let began = Instant::now();
     for (key, count, function, tensor) in [
         ("decoder_block_count", 3, "main", "dec.blk.2.attn_norm.weight"),
         ("decoder_block_count", 4096, "encode", "dec.blk.2.cross_attn_k.weight"),
@@ -191,5 +172,4 @@ fn counts_that_tensors_do_not_have_are_told_by_those() {
         let error = made.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(&format!("'{tensor}'")), "{key} {count}: {error}");
     }
-    assert!(began.elapsed() < Duration::from_secs(5));
 }

@@ -318,6 +318,18 @@ mod tests {
     }
 
     #[test]
+    fn needs_are_met_where_nothing_is_missing() {
+        for triple in
+            ["hopper-h200-linux", "cpu-llvmpipe-linux", "cpu-swiftshader-linux", "valhall-g78-android30"]
+        {
+            let target = Capabilities::of(Target::parse(triple).unwrap());
+            for needs in crate::variants().map(|variant| &variant.needs) {
+                assert_eq!(needs.are_met(&target), needs.missing(&target).is_empty(), "{triple}: {needs:?}");
+            }
+        }
+    }
+
+    #[test]
     fn images_are_multiplied_where_their_kernels_run() {
         let of = |triple: &str| Capabilities::of(Target::parse(triple).unwrap());
         let hopper = of("hopper-h200-linux");

@@ -7,7 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    CompileError, CompileOptions, Compiled, Control, Function, Model, Program,
+    Capacities, CompileError, CompileOptions, Compiled, Control, Function, Model, Program,
     backend::vulkan::Vulkan,
     compile::of_plan,
     coverage::Coverage,
@@ -309,7 +309,7 @@ impl Model {
         precision: Precision,
         options: &CompileOptions,
         control: &Control,
-    ) -> Result<Option<(Compiled, Coverage)>, CompileError> {
+    ) -> Result<Option<(Compiled, Coverage, Capacities)>, CompileError> {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
         let bindings = options.bound_one(bindings);
@@ -323,7 +323,8 @@ impl Model {
         if !has_wanted || !coverage.has_others(&bindings.resolve(&cover.inputs)?) {
             return Ok(None);
         }
-        Ok(Some((of_plan(&program, &plan, options, control)?, coverage)))
+        let capacities = Capacities::of(graph);
+        Ok(Some((of_plan(&program, &plan, options, control)?, coverage, capacities)))
     }
 }
 

@@ -38,10 +38,10 @@ impl Coverage {
     pub fn of(graph: &Graph) -> Coverage {
         let symbols = graph.open.as_ref().map_or(&[][..], |open| &open.symbols);
         let input = |port: &crate::graph::Port| {
-            let sizes = graph.tensor(port.tensor).sizes();
+            let sizes = graph.port_sizes(port);
             let one = |size: &halite_sizes::Size| {
                 let same = |(input, axis): &(usize, usize)| {
-                    let other = graph.tensor(graph.inputs[*input].tensor).sizes()[*axis];
+                    let other = graph.port_sizes(&graph.inputs[*input])[*axis];
                     !size.is_constant() && other.is(*size)
                 };
                 let symbol = symbols.iter().position(same);

@@ -248,7 +248,7 @@ fn shown(versions: &[Lowered]) -> Vec<usize> {
 fn ports(graph: &Graph, ports: &[crate::graph::Port]) -> Vec<String> {
     let one = |port: &crate::graph::Port| {
         let tensor = graph.tensor(port.tensor);
-        let dims: Vec<_> = tensor.sizes().iter().map(ToString::to_string).collect();
+        let dims: Vec<_> = graph.port_sizes(port).iter().map(ToString::to_string).collect();
         format!("{} {}[{}]", port.name, tensor.element, dims.join("x"))
     };
     ports.iter().map(one).collect()

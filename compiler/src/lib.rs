@@ -11,6 +11,7 @@
 
 pub mod backend;
 pub mod build;
+mod capacities;
 mod choice;
 mod compile;
 mod control;
@@ -35,6 +36,7 @@ mod stops;
 #[cfg(test)]
 mod weights;
 
+pub use capacities::{Capacities, Capacity};
 pub use choice::{CHOSEN, ChoiceWay, MOST_CANDIDATES, SAMPLING, TokenChoice};
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};

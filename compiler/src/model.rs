@@ -253,8 +253,9 @@ impl Model {
             graph.largest_binding = bindings.largest_binding;
             graph.matrix_units = bindings.matrix_units;
             let _entered = graph.enter();
-            graph
-                .bind_states(bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str())));
+            let states = || bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str()));
+            graph.bind_states(states());
+            graph.note_growing(states(), bindings.row_step);
             half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);
             graphs.push(graph);
         }

@@ -94,6 +94,8 @@ pub struct Bindings {
     pub open: BTreeMap<String, (u64, u64)>,
     /// Inputs that are state, and the outputs that replace them, by name; see [`crate::states`].
     pub states: BTreeMap<String, String>,
+    /// Rows in a multiple of which states have memory that grow by concatenation; 0 where each call makes all of their memory anew.
+    pub row_step: u64,
     /// Dimensions of inputs that what is made has to hold for beside the example, the first, or should, the others: where sizes are open.
     pub holds: Vec<Vec<Vec<u64>>>,
     /// Seed of the random numbers of operators that have none of their own.

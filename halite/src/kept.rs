@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use halite_cache::{Digest, Hasher, Key, Kind, Store};
-use halite_compiler::Coverage;
+use halite_compiler::{Capacities, Coverage};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, Stage, compile::Files, options::Limits};
@@ -47,6 +47,8 @@ pub(crate) struct Kept {
     pub bound: Vec<usize>,
     /// The sizes that it holds for, where these are open.
     pub coverage: Option<Coverage>,
+    /// Its states that grow in place.
+    pub capacities: Capacities,
 }
 
 /// The values of inputs, hashed.
@@ -62,6 +64,9 @@ struct Finding {
     /// The sizes that the module holds for, where these are open: no part of the request then.
     #[serde(default)]
     coverage: Option<Coverage>,
+    /// The module's states that grow in place.
+    #[serde(default)]
+    capacities: Capacities,
 }
 
 /// The beginning of a module's entry.
@@ -155,8 +160,9 @@ impl Lookup<'_> {
         let lost = || "a file of the model changed meanwhile, or the work was ended".to_owned();
         let index = self.index_key().ok_or_else(lost)?;
         let others = files.beside().ok_or("a file of the model is outside of its folder")?;
-        let (bound, coverage) = (kept.bound.clone(), kept.coverage.clone());
-        let finding = Finding { bound, files: others, coverage };
+        let (bound, coverage, capacities) =
+            (kept.bound.clone(), kept.coverage.clone(), kept.capacities.clone());
+        let finding = Finding { bound, files: others, coverage, capacities };
         let key = self.module_key(index, &finding).ok_or_else(lost)?;
         let (contents, own) = contents(kept, files)?;
         let head = (contents.len() as u64).to_le_bytes();
@@ -215,8 +221,9 @@ fn unpack(entry: &Bytes, files: &Files, finding: &Finding) -> Option<Kept> {
         Some((weight.key, bytes.slice(start..end)))
     };
     let parameters = contents.parameters.into_iter().map(weight).collect::<Option<_>>()?;
-    let (bound, coverage) = (finding.bound.clone(), finding.coverage.clone());
-    Some(Kept { module: entry.slice(head..module_end), parameters, bound, coverage })
+    let (bound, coverage, capacities) =
+        (finding.bound.clone(), finding.coverage.clone(), finding.capacities.clone());
+    Some(Kept { module: entry.slice(head..module_end), parameters, bound, coverage, capacities })
 }
 
 fn json(what: &impl Serialize) -> Result<Vec<u8>, String> {

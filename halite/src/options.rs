@@ -10,7 +10,7 @@ use halite_hal::Deadline;
 use halite_hal::Fence;
 use halite_runtime::{self as runtime, CallOptions};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, tensor::Capacity};
 
 /// Stops work from any thread, in all of its stages; see [`RunOptions::cancel`]. Clones are the same switch. Once set, it stays set.
 #[derive(Clone, Debug, Default)]
@@ -175,6 +175,8 @@ pub(crate) struct Handed {
     pub after: Option<Fence>,
     /// Whether whoever calls hands its work to the device (`Pending::sent`).
     pub held: bool,
+    /// The inputs that have rows to spare in their buffers.
+    pub capacities: Vec<(usize, Capacity)>,
 }
 
 /// The bounds of work that has begun.

@@ -5,6 +5,7 @@ mod codes;
 mod common;
 #[cfg(feature = "compiler")]
 mod examples;
+mod growing;
 mod limits;
 mod processors;
 mod results;

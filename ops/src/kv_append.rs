@@ -40,7 +40,7 @@ pub struct KvAppend {
     pub blocks: Option<BlockFormat>,
     /// Where the first new row goes.
     #[serde(default)]
-    pub start: u64,
+    pub start: Size,
     /// Whether a tensor `[batch]` of `i32` says where, for each sequence.
     #[serde(default)]
     pub starts: bool,
@@ -126,7 +126,7 @@ impl KvAppend {
             rows: dtype,
             cache: dtype,
             blocks: None,
-            start: 0,
+            start: 0.into(),
             starts: false,
             seq_first: false,
             turned: None,
@@ -144,11 +144,17 @@ impl KvAppend {
             KvAppend { cache: DType::U32, blocks: Some(format), ..op }
         };
         vec![
-            KvAppend { start: 5, ..of(2, 1, 9, 32) },
-            KvAppend { start: 2, seq_first: true, ..of(3, 4, 6, 96) },
+            KvAppend { start: 5.into(), ..of(2, 1, 9, 32) },
+            KvAppend { start: 2.into(), seq_first: true, ..of(3, 4, 6, 96) },
             KvAppend { batch: 3.into(), starts: true, ..of(2, 3, 10, 64) },
-            KvAppend { batch: 2.into(), in_place: true, start: 3, ..of(2, 2, 9, 160) },
-            KvAppend { batch: 2.into(), in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 256) },
+            KvAppend { batch: 2.into(), in_place: true, start: 3.into(), ..of(2, 2, 9, 160) },
+            KvAppend {
+                batch: 2.into(),
+                in_place: true,
+                start: 2.into(),
+                seq_first: true,
+                ..of(3, 3, 7, 256)
+            },
             KvAppend { batch: 3.into(), in_place: true, starts: true, ..of(2, 3, 10, 128) },
             of(2, 0, 4, 64),
             of(2, 0, 0, 32),
@@ -166,15 +172,15 @@ impl KvAppend {
         };
         vec![
             turned(KvAppend { batch: 2.into(), in_place: true, starts: true, ..of(2, 1, 9, 32) }, false),
-            turned(KvAppend { in_place: true, start: 3, ..of(3, 4, 9, 10) }, true),
+            turned(KvAppend { in_place: true, start: 3.into(), ..of(3, 4, 9, 10) }, true),
             turned(KvAppend { batch: 2.into(), starts: true, ..of(2, 3, 7, 8) }, true),
-            KvAppend { start: 5, ..of(2, 1, 9, 32) },
-            KvAppend { start: 2, seq_first: true, ..of(3, 4, 6, 5) },
+            KvAppend { start: 5.into(), ..of(2, 1, 9, 32) },
+            KvAppend { start: 2.into(), seq_first: true, ..of(3, 4, 6, 5) },
             KvAppend { batch: 3.into(), starts: true, ..of(2, 3, 10, 8) },
             KvAppend { batch: 2.into(), in_place: true, ..of(2, 7, 7, 6) },
             KvAppend { batch: 2.into(), in_place: true, seq_first: true, ..of(3, 5, 5, 3) },
-            KvAppend { batch: 2.into(), in_place: true, start: 3, ..of(2, 2, 9, 8) },
-            KvAppend { batch: 2.into(), in_place: true, start: 2, seq_first: true, ..of(3, 3, 7, 5) },
+            KvAppend { batch: 2.into(), in_place: true, start: 3.into(), ..of(2, 2, 9, 8) },
+            KvAppend { batch: 2.into(), in_place: true, start: 2.into(), seq_first: true, ..of(3, 3, 7, 5) },
             KvAppend { batch: 3.into(), in_place: true, starts: true, ..of(2, 3, 10, 8) },
             of(2, 0, 4, 4),
             of(2, 0, 0, 4),
@@ -300,8 +306,11 @@ impl Op for KvAppend {
         let mut cache = if self.in_place { &before[0] } else { &inputs[1] }.floats();
         let rows = self.new_rows(inputs);
         for (b, h) in (0..batch).flat_map(|b| (0..self.kv_heads).map(move |h| (b, h))) {
-            let start =
-                if self.starts { inputs[self.starts_index()].int(b as usize) } else { self.start as i64 };
+            let start = if self.starts {
+                inputs[self.starts_index()].int(b as usize)
+            } else {
+                self.start.exact_signed()
+            };
             let Ok(start) = u64::try_from(start) else { continue };
             for i in (0..len).filter(|i| start + i < capacity) {
                 let from = if self.seq_first {
@@ -373,10 +382,10 @@ mod tests {
 
     #[test]
     fn rows_go_where_they_belong() {
-        let op = KvAppend { start: 1, ..KvAppend::new(2, 1, 2, 1, DType::F32) };
+        let op = KvAppend { start: 1.into(), ..KvAppend::new(2, 1, 2, 1, DType::F32) };
         let inputs = [Values::Float(vec![8.0, 9.0]), Values::Float(vec![1.0, 2.0, 3.0, 4.0])];
         assert_eq!(op.reference(&inputs), [Values::Float(vec![1.0, 8.0, 3.0, 9.0])]);
-        assert!(KvAppend { start: 2, ..op.clone() }.check().unwrap_err().contains("do not fit 2"));
+        assert!(KvAppend { start: 2.into(), ..op.clone() }.check().unwrap_err().contains("do not fit 2"));
         let starts = KvAppend { starts: true, ..op };
         let [rows, cache] = inputs;
         assert_eq!(starts.reference(&[rows, cache.clone(), Values::Int(vec![7])]), [cache]);

@@ -27,6 +27,7 @@ impl Builder {
         self.open[0].parameters[place..].rotate_right(1);
         let moved = |input: &mut usize| *input += usize::from(*input >= place);
         self.graph.states.iter_mut().for_each(|state| moved(&mut state.input));
+        self.graph.growing.iter_mut().for_each(|growing| moved(&mut growing.input));
         let symbols = self.graph.open.iter_mut().flat_map(|open| &mut open.symbols);
         symbols.for_each(|(input, _)| moved(input));
     }

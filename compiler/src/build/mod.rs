@@ -245,7 +245,7 @@ impl Builder {
     ) -> Result<TensorId> {
         let id = self.define(name, element, dims)?;
         self.budget.add_input(self.tensor(id).count().value());
-        self.graph.inputs.push(Port { name: name.to_owned(), tensor: id, value: None });
+        self.graph.inputs.push(Port { name: name.to_owned(), tensor: id, value: None, shape: None });
         self.open[0].parameters.push(id);
         Ok(id)
     }
@@ -267,7 +267,7 @@ impl Builder {
 
     /// Makes a tensor an output of the function.
     pub fn output(&mut self, name: &str, tensor: TensorId) {
-        self.graph.outputs.push(Port { name: name.to_owned(), tensor, value: None });
+        self.graph.outputs.push(Port { name: name.to_owned(), tensor, value: None, shape: None });
         self.open[0].results.push(tensor);
     }
 

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     CompileError,
-    graph::{Graph, Port, TensorId},
+    graph::{Graph, Port},
     plan::{
         flow::{Flow, Item},
         memory::whole_size,
@@ -189,11 +189,11 @@ impl Call<'_> {
         self.code.amount(&values)
     }
 
-    /// The dimensions of a tensor of each version.
-    fn dims(&mut self, tensor: &dyn Fn(&Graph) -> TensorId) -> Vec<Reg> {
+    /// The dimensions of an input or output of each version, as callers know them.
+    fn dims(&mut self, port: &dyn Fn(&Graph) -> &Port) -> Vec<Reg> {
         let first = self.version.graphs[0];
-        let rank = first.tensor(tensor(first)).rank();
-        (0..rank).map(|axis| self.varied(|graph, _| graph.tensor(tensor(graph)).sizes()[axis])).collect()
+        let rank = first.port_sizes(port(first)).len();
+        (0..rank).map(|axis| self.varied(|graph, _| graph.port_sizes(port(graph))[axis])).collect()
     }
 
     /// Checks the inputs' types, dimensions and memory, and takes their buffers.
@@ -206,7 +206,7 @@ impl Call<'_> {
             self.writer.text(&mut self.code, &describe(port, index), text);
             let element = ElementType::from(first.tensor(port.tensor).element);
             let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
-            let dims = self.dims(&|graph| graph.inputs[index].tensor);
+            let dims = self.dims(&|graph| &graph.inputs[index]);
             let one = Part::One;
             let view = argument(index);
             let parts = [one(view), one(text), one(element), one(encoding), Part::Span(dims.len(), &dims)];
@@ -470,7 +470,7 @@ impl Call<'_> {
             let bytes = self.varied(|graph, _| graph.tensor(graph.outputs[index].tensor).byte_size());
             let element = ElementType::from(first.tensor(port.tensor).element);
             let (element, encoding) = (self.code.u32(element.0), self.code.u32(Encoding::DENSE_ROW_MAJOR.0));
-            let dims = self.dims(&|graph| graph.outputs[index].tensor);
+            let dims = self.dims(&|graph| &graph.outputs[index]);
             let one = Part::One;
             let made = self.outputs[index];
             // A state is in the buffer that came in.

@@ -214,8 +214,8 @@ impl<'a> Functions<'a> {
         let and = |code: &mut Code| {
             code.op(Op::AndI32, &[test.fits.into(), test.equal.into(), test.fits.into()]);
         };
-        for (index, port) in graph.inputs.iter().enumerate().filter(|(index, _)| differing[*index]) {
-            let (view, dims) = (reference(index as u16), graph.tensor(port.tensor).dims());
+        for index in (0..graph.inputs.len()).filter(|index| differing[*index]) {
+            let (view, dims) = (reference(index as u16), dims(graph, index));
             self.writer.call(code, hal::BUFFER_VIEW_RANK, &[view], &[test.equal]);
             let rank = code.i32(dims.len() as i32);
             code.op(Op::CmpEqI32, &[test.equal.into(), rank.into(), test.equal.into()]);
@@ -254,6 +254,11 @@ struct Test {
     wait: Reg,
 }
 
+/// Dimensions of an input as numbers, to which the graph is fixed from here on.
+fn dims(graph: &Graph, index: usize) -> Vec<u64> {
+    graph.port_sizes(&graph.inputs[index]).iter().map(|size| size.exact()).collect()
+}
+
 /// Which inputs have not the same dimensions in all versions, or have bound values. Of the rest, the version that is called
 /// says what is wrong.
 fn differing(function: &Function) -> Vec<bool> {
@@ -261,8 +266,7 @@ fn differing(function: &Function) -> Vec<bool> {
     let one = |index: usize| {
         function.versions.iter().any(|graph| {
             let port = &graph.inputs[index];
-            let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).dims().to_vec();
-            dims(graph) != dims(first) || port.value.is_some()
+            dims(graph, index) != dims(first, index) || port.value.is_some()
         })
     };
     (0..first.inputs.len()).map(one).collect()
@@ -302,9 +306,9 @@ fn declaration(kind: &str, function: &Function) -> Option<Attr> {
         let one = |(index, port): (usize, &Port)| {
             let tensor = first.tensor(port.tensor);
             let mut text = String::new();
-            for (axis, dim) in tensor.sizes().iter().enumerate() {
+            for (axis, dim) in first.port_sizes(port).iter().enumerate() {
                 let same = |graph: &Graph| {
-                    let own = graph.tensor(ports(graph)[index].tensor).sizes().get(axis);
+                    let own = graph.port_sizes(&ports(graph)[index]).get(axis);
                     dim.is_constant() && own.is_some_and(|own| own.is(*dim))
                 };
                 let known = function.versions.iter().all(same);

@@ -62,7 +62,7 @@ impl OpenChoice<'_> {
         let mut dims = Dims::new();
         for graph in &self.function.versions {
             for (input, port) in graph.inputs.iter().enumerate() {
-                for axis in 0..graph.tensor(port.tensor).rank() {
+                for axis in 0..graph.port_sizes(port).len() {
                     dims.entry((input, axis)).or_insert_with(|| code.pair());
                 }
             }
@@ -82,7 +82,7 @@ fn sizes(
     let one = code.i32(1);
     code.op(Op::OrI32, &[one.into(), one.into(), fits.into()]);
     for (port, rank) in graph.inputs.iter().zip(ranks) {
-        let wanted = code.i32(graph.tensor(port.tensor).rank() as i32);
+        let wanted = code.i32(graph.port_sizes(port).len() as i32);
         code.op(Op::CmpEqI32, &[(*rank).into(), wanted.into(), flag.into()]);
         code.op(Op::AndI32, &[fits.into(), flag.into(), fits.into()]);
     }
@@ -90,7 +90,7 @@ fn sizes(
     code.branch(fits, go, next);
     code.block(go);
     for (input, port) in graph.inputs.iter().enumerate() {
-        for (axis, size) in graph.tensor(port.tensor).sizes().iter().enumerate() {
+        for (axis, size) in graph.port_sizes(port).iter().enumerate() {
             let own = dims[&(input, axis)];
             let place = code.i32(axis as i32);
             writer.call(code, hal::BUFFER_VIEW_DIM, &[reference(input as u16), place], &[own]);
@@ -112,7 +112,7 @@ fn guards(code: &mut Code, graph: &Graph, dims: &Dims, (fits, flag): (Reg, Reg),
     let one = code.i32(1);
     code.op(Op::OrI32, &[one.into(), one.into(), fits.into()]);
     for (input, port) in graph.inputs.iter().enumerate() {
-        for (axis, size) in graph.tensor(port.tensor).sizes().iter().enumerate() {
+        for (axis, size) in graph.port_sizes(port).iter().enumerate() {
             if !size.is_constant() && !open.symbols.contains(&(input, axis)) {
                 code.begin_command();
                 let wanted = code.amount(&[*size]);

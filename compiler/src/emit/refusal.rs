@@ -28,7 +28,7 @@ pub fn refusal(function: &Function) -> String {
 
 fn each(function: &Function) -> String {
     let shape = |graph: &Graph, index: usize, port: &Port| {
-        let sizes = graph.tensor(port.tensor).sizes();
+        let sizes = graph.port_sizes(port);
         let between = if sizes.iter().all(|size| size.is_constant()) { "x" } else { " x " };
         let dims: Vec<_> = sizes.iter().map(|size| range(*size)).collect();
         format!("{} [{}]{}", describe(port, index), dims.join(between), value(port))
@@ -67,7 +67,7 @@ fn value(port: &Port) -> String {
 fn ranges(function: &Function) -> String {
     let first = &function.versions[0];
     let input = |(index, port): (usize, &Port)| {
-        let dims = |graph: &Graph| graph.tensor(graph.inputs[index].tensor).shape.numbers().to_vec();
+        let dims = |graph: &Graph| numbers(graph.port_sizes(&graph.inputs[index]));
         let rank = dims(first).len();
         let shapes: Vec<Vec<u64>> = function.versions.iter().map(dims).collect();
         if shapes.iter().any(|dims| dims.len() != rank) {
@@ -78,6 +78,10 @@ fn ranges(function: &Function) -> String {
     };
     let inputs: Vec<String> = first.inputs.iter().enumerate().map(input).collect();
     format!("{} ({} combinations of sizes)", inputs.join(", "), function.versions.len())
+}
+
+fn numbers(sizes: &[Size]) -> Vec<u64> {
+    sizes.iter().map(|size| size.value()).collect()
 }
 
 /// Sizes for people: `1..128`, `16|64`.

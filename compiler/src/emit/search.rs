@@ -92,7 +92,7 @@ impl Search<'_> {
         let (mut axes, mut known) = (Vec::new(), BTreeSet::new());
         let first = &self.function.versions[0];
         for (input, port) in first.inputs.iter().enumerate() {
-            for axis in 0..first.tensor(port.tensor).rank() {
+            for axis in 0..first.port_sizes(port).len() {
                 let sizes: Vec<u64> = self.function.versions.iter().map(|g| size(g, (input, axis))).collect();
                 if sizes.iter().any(|own| *own != sizes[0]) && known.insert(sizes) {
                     axes.push((input, axis));
@@ -129,7 +129,7 @@ impl Search<'_> {
         for ((input, axis), size) in axes.iter().zip(&registers.sizes) {
             let view = reference(*input as u16);
             if checked.insert(*input) {
-                let rank = first.tensor(first.inputs[*input].tensor).rank();
+                let rank = first.port_sizes(&first.inputs[*input]).len();
                 writer.call(code, hal::BUFFER_VIEW_RANK, &[view], &[registers.flag]);
                 let rank = code.i32(rank as i32);
                 code.op(Op::CmpEqI32, &[registers.flag.into(), rank.into(), registers.flag.into()]);
@@ -217,5 +217,5 @@ fn search(code: &mut Code, registers: &Registers, stride: u64, count: u64, missi
 }
 
 fn size(graph: &Graph, (input, axis): Axis) -> u64 {
-    graph.tensor(graph.inputs[input].tensor).dims()[axis]
+    graph.port_sizes(&graph.inputs[input])[axis].exact()
 }

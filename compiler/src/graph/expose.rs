@@ -22,7 +22,12 @@ impl Graph {
         let tensors: Vec<TensorId> = computed.flat_map(|node| node.outputs.iter().copied()).collect();
         for (index, tensor) in tensors.iter().enumerate() {
             graph.body.results.push(*tensor);
-            graph.outputs.push(Port { name: format!("computed {index}"), tensor: *tensor, value: None });
+            graph.outputs.push(Port {
+                name: format!("computed {index}"),
+                tensor: *tensor,
+                value: None,
+                shape: None,
+            });
         }
         (graph, tensors)
     }

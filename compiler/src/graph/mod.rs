@@ -27,7 +27,7 @@ pub use foreign::{ForeignBinding, ForeignKernel};
 pub use host::HostWork;
 pub(crate) use ids::ById;
 pub use shape::Shape;
-pub use state::StatePort;
+pub use state::{Growing, StatePort};
 pub use types::{ElementType, elements, storage_bytes};
 
 /// A tensor of a [`Graph`].
@@ -135,6 +135,25 @@ pub struct Node {
     pub location: SourceLocation,
 }
 
+impl Node {
+    /// All tensors that it reads, those of its regions too.
+    pub fn reads(&self) -> Vec<TensorId> {
+        let mut read = self.inputs.clone();
+        let mut of = |region: &Region| {
+            each_region(region, &mut |inner| {
+                read.extend(inner.nodes.iter().flat_map(|node| &node.inputs));
+                read.extend(&inner.results);
+            });
+        };
+        match &self.op {
+            NodeOp::If(branches) => branches.iter().for_each(&mut of),
+            NodeOp::Loop(body) => of(body),
+            NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
+        }
+        read
+    }
+}
+
 /// Nodes that are run together. Regions inside of nodes may read the tensors of those around them.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
@@ -147,7 +166,7 @@ pub struct Region {
 }
 
 /// A tensor that the caller hands in or gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Port {
     /// Its name in the model.
     pub name: String,
@@ -156,6 +175,8 @@ pub struct Port {
     /// For inputs: the elements that the graph was built for, if it was built for some. Nothing reads the tensor then; the
     /// module checks that it is what was promised.
     pub value: Option<Bytes>,
+    /// Its dimensions as callers know them, where the tensor has rows to spare.
+    pub shape: Option<Shape>,
 }
 
 /// A function of a model for one set of sizes.
@@ -171,6 +192,8 @@ pub struct Graph {
     pub outputs: Vec<Port>,
     /// Inputs whose buffers take the elements of outputs.
     pub states: Vec<StatePort>,
+    /// Inputs that outputs of other sizes replace, and that may become states with rows to spare.
+    pub growing: Vec<Growing>,
     /// The sizes that are open, where some are.
     pub open: Option<OpenSizes>,
     /// Most bytes of weights that a kernel binds at once, if more than every device binds.
@@ -225,6 +248,11 @@ impl Graph {
     /// A tensor.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.index()]
+    }
+
+    /// Dimensions of an input or output, as callers know them.
+    pub fn port_sizes<'a>(&'a self, port: &'a Port) -> &'a [Size] {
+        port.shape.as_ref().map_or_else(|| self.tensor(port.tensor).sizes(), Shape::sizes)
     }
 
     /// A new tensor that nothing defines yet.

@@ -16,6 +16,19 @@ pub struct StatePort {
     pub input: usize,
     /// The output's place in [`Graph::outputs`].
     pub output: usize,
+    /// The dimension in which calls make it larger: its buffer has rows to spare there.
+    pub grows: Option<usize>,
+}
+
+/// An input that an output of another size replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Growing {
+    /// The input's place in [`Graph::inputs`].
+    pub input: usize,
+    /// The output's place in [`Graph::outputs`].
+    pub output: usize,
+    /// Rows of its buffer come in multiples of so many.
+    pub step: u64,
 }
 
 impl Graph {
@@ -29,7 +42,22 @@ impl Graph {
             let (Some(input), Some(output)) = (input, output) else { continue };
             let taken = self.states.iter().any(|state| state.input == input || state.output == output);
             if !taken && self.can_be_state(input, output) {
-                self.states.push(StatePort { input, output });
+                self.states.push(StatePort { input, output, grows: None });
+            }
+        }
+    }
+
+    /// Notes the pairs that [`bind_states`](Self::bind_states) made no states of, for the pass that gives them rows to spare.
+    pub fn note_growing<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>, step: u64) {
+        for (input, output) in pairs {
+            let input = self.inputs.iter().position(|port| port.name == input && port.value.is_none());
+            let output = self.outputs.iter().position(|port| port.name == output);
+            let (Some(input), Some(output)) = (input, output) else { continue };
+            let is_taken = |a: usize, b: usize| a == input || b == output;
+            let taken = self.states.iter().any(|state| is_taken(state.input, state.output))
+                || self.growing.iter().any(|growing| is_taken(growing.input, growing.output));
+            if !taken && step > 0 {
+                self.growing.push(Growing { input, output, step });
             }
         }
     }

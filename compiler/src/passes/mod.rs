@@ -20,6 +20,7 @@ mod coded;
 mod epilogue;
 mod fuse;
 mod gates;
+mod growing;
 mod images;
 mod inline;
 mod joined;
@@ -278,9 +279,15 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(clean::run),
     },
     Pass {
+        name: "growing-states",
+        summary: "gives states that grow by concatenation rows to spare, so that a call writes its own rows and copies none",
+        needs: &["find-attention", "clean-picked"],
+        run: Run::Graph(growing::run),
+    },
+    Pass {
         name: "attention-rows",
         summary: "lets attention read and write rows where they lie",
-        needs: &["find-attention", "clean-picked"],
+        needs: &["find-attention", "growing-states"],
         run: Run::Regions(rows::run),
     },
     Pass {

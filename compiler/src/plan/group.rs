@@ -54,7 +54,7 @@ pub(crate) fn groups(
 pub fn by_sizes(function: &Function) -> bool {
     let ranks = |graph: &Graph| -> Vec<usize> {
         let ports = graph.inputs.iter().chain(&graph.outputs);
-        ports.map(|port| graph.tensor(port.tensor).rank()).collect()
+        ports.map(|port| graph.port_sizes(port).len()).collect()
     };
     let first = function.versions.first().map(ranks);
     function

@@ -59,7 +59,7 @@ impl<'a> Body<'a> {
                 body.shown.insert(node.outputs[0], node.inputs[0]);
                 continue;
             }
-            for id in read_by(node) {
+            for id in node.reads() {
                 let root = body.root(id);
                 if inputs.contains(&root) {
                     body.last.insert(root, place);
@@ -145,7 +145,7 @@ pub(super) fn carried_in_place(body: &Region) -> HashMap<TensorId, usize> {
         let mut others =
             body.nodes.iter().filter(|node| !matches!(node.op, NodeOp::View)).flat_map(|other| {
                 let is_own = std::ptr::eq(other, node);
-                let read = read_by(other).into_iter().enumerate();
+                let read = other.reads().into_iter().enumerate();
                 read.filter(move |(place, _)| !(is_own && *place == input)).map(|(_, id)| id)
             });
         let also_given = body.results.iter().filter(|id| root(**id) == parameter).count();
@@ -171,21 +171,4 @@ pub(super) fn in_place(operation: &Operation) -> Option<(Operation, Vec<usize>)>
     // All but the cache.
     let inputs = (0..operation.inputs().len()).filter(|input| *input != 1).collect();
     Some((Operation::KvAppend(halite_ops::kv_append::KvAppend { in_place: true, ..append.clone() }), inputs))
-}
-
-/// All tensors that a node reads, those of its regions too.
-fn read_by(node: &Node) -> Vec<TensorId> {
-    let mut read = node.inputs.clone();
-    let mut of = |region: &Region| {
-        crate::graph::each_region(region, &mut |inner| {
-            read.extend(inner.nodes.iter().flat_map(|node| &node.inputs));
-            read.extend(&inner.results);
-        });
-    };
-    match &node.op {
-        NodeOp::If(branches) => branches.iter().for_each(&mut of),
-        NodeOp::Loop(body) => of(body),
-        NodeOp::Operation(_) | NodeOp::Foreign(_) | NodeOp::View | NodeOp::Host(_) => {}
-    }
-    read
 }

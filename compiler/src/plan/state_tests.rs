@@ -56,7 +56,7 @@ fn why(plan: &ModulePlan, state: usize) -> Option<&str> {
 }
 
 fn append(b: &mut Builder, rows: TensorId, cache: TensorId) -> TensorId {
-    let append = KvAppend { start: 3, ..KvAppend::new(2, 1, 8, 4, DType::F32) };
+    let append = KvAppend { start: 3.into(), ..KvAppend::new(2, 1, 8, 4, DType::F32) };
     b.kernel1(Operation::KvAppend(append), &[rows, cache], F32, &[1, 2, 8, 4]).unwrap()
 }
 
@@ -168,7 +168,7 @@ fn states_of_open_sizes_leave_them_open() {
     graph.bind_states([("a", "A"), ("c", "C")]);
     assert_eq!(
         graph.states,
-        [StatePort { input: 1, output: 1 }],
+        [StatePort { input: 1, output: 1, grows: None }],
         "what grows is replaced, and not written over"
     );
     assert!(trace.guards().len() <= before + 1, "{:?}", trace.guards());

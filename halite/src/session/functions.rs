@@ -31,11 +31,21 @@ pub(super) struct ModelFunction {
     pub(super) bound: Option<Bound>,
     /// Where it has others for the values of an input.
     pub(super) switch: Option<Switch>,
+    /// The place of the same function for calls on a [`State`](crate::State) whose caches grow in place; none where it has no such caches, and
+    /// of that function itself.
+    pub(super) growing: Option<usize>,
+    /// Rows in a multiple of which such caches have memory; 0 where they do not grow in place.
+    pub(super) row_step: u64,
 }
 
 impl ModelFunction {
     /// The same function for one value of an input.
     pub(super) fn bound_to(&self, bound: Bound) -> ModelFunction {
+        ModelFunction { bound: Some(bound), ..self.open() }
+    }
+
+    /// The same function, whose sizes calls decide.
+    fn open(&self) -> ModelFunction {
         ModelFunction {
             name: self.name.clone(),
             inputs: self.inputs.clone(),
@@ -44,11 +54,17 @@ impl ModelFunction {
             caches: self.caches.clone(),
             totals: self.totals.clone(),
             fixed: None,
-            bound: Some(bound),
+            bound: self.bound,
             switch: None,
+            growing: None,
+            row_step: 0,
         }
     }
 }
+
+/// A cache that grows is copied once in so many rows, and has at most as many to spare. Reading it takes as long at each call as copying
+/// it once, so that the copies are a fraction of this of the work.
+const ROW_STEP: u64 = 256;
 
 /// A truth that a function's versions are for.
 #[derive(Clone, Copy, Debug)]
@@ -99,5 +115,18 @@ pub(super) fn add_switches(functions: &mut Vec<ModelFunction>, switches: &dyn Fn
         let first = functions.len();
         functions.extend([without, with]);
         functions[place].switch = Some(Switch { input, places: [first, first + 1] });
+    }
+}
+
+/// Gives functions with caches that grow one more for calls on a state, behind all others.
+pub(super) fn add_growing(functions: &mut Vec<ModelFunction>) {
+    for place in 0..functions.len() {
+        let function = &functions[place];
+        if function.caches.is_empty() || function.fixed.is_some() || function.switch.is_some() {
+            continue;
+        }
+        let growing = ModelFunction { row_step: ROW_STEP, ..function.open() };
+        functions[place].growing = Some(functions.len());
+        functions.push(growing);
     }
 }

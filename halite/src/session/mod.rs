@@ -28,6 +28,8 @@ pub(crate) mod profiling;
 #[cfg(feature = "compiler")]
 mod refusals;
 #[cfg(feature = "compiler")]
+mod rows;
+#[cfg(feature = "compiler")]
 mod shared;
 pub(crate) mod started;
 mod states;

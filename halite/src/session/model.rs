@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use halite_abi::format;
 use halite_cache::{Digest, Hasher, Store};
 use halite_compiler::{
-    self as compiler, ModelFormat,
+    self as compiler, Capacities, ModelFormat,
     signature::{Arity, Bindings},
 };
 use halite_runtime::{self as runtime, ParameterIndex, SharedParameters};
@@ -21,6 +21,7 @@ use super::{
     lists,
     open::OpenVersions,
     ports::Ports,
+    rows,
     states::{GivenSizes, lowered},
     versions::{Fixed, ShapeKey, Version, Versions, describe, values_digest},
 };
@@ -30,6 +31,7 @@ use crate::{
     kept::{Kept, Lookup, Request},
     options::{Handed, Limits},
     source::Loaded,
+    tensor::Capacity,
 };
 
 /// Scope of the weights of a model.
@@ -68,6 +70,16 @@ pub(super) struct OpenModel {
     pub(super) model: compiler::Model,
     format: ModelFormat,
     pub(super) files: Files,
+}
+
+/// What a call is made with.
+pub(super) struct Ready {
+    /// The place of the function.
+    place: usize,
+    pub version: Arc<Version>,
+    pub arguments: Vec<runtime::Value>,
+    /// The results that have rows to spare in their buffers.
+    pub grown: Vec<(usize, Capacity)>,
 }
 
 /// Reads a model and brings it onto its device.
@@ -176,11 +188,23 @@ fn described(
         }
         let fixed =
             fixed.map(|bindings| Fixed { bindings, version: OnceLock::new(), by_values: OnceLock::new() });
-        let (bound, switch) = (None, None);
-        functions.push(ModelFunction { name, inputs, outputs, states, caches, totals, fixed, bound, switch });
+        functions.push(ModelFunction {
+            name,
+            inputs,
+            outputs,
+            states,
+            caches,
+            totals,
+            fixed,
+            bound: None,
+            switch: None,
+            growing: None,
+            row_step: 0,
+        });
     }
     if !options.sizes.has_values() {
         functions::add_switches(&mut functions, &|function| model.switches(function));
+        functions::add_growing(&mut functions);
     }
     Ok((infos, functions))
 }
@@ -238,17 +262,45 @@ impl ModelProgram {
         handed: Handed,
         limits: &Limits,
     ) -> Result<Started> {
-        let place = self.switched(place, values)?;
-        let version = self.version(place, values, limits)?;
-        limits.check("copying inputs")?;
-        // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
-        let arguments =
-            lowered(lists::one_by_one(values), version.function.info().states(), handed.kept, devices)?;
+        let Ready { place, version, arguments, grown } =
+            self.ready(place, values, devices, &handed, limits)?;
         let options =
             runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
         let call = version.function.start(&arguments, &options).map_err(Error::of_runtime)?;
         self.load_ahead(place, limits);
-        Ok(Started::new(call, version.groups.clone()))
+        Ok(Started::new(call, version.groups.clone(), grown))
+    }
+
+    /// The version of a function for these inputs, and what it is called with.
+    pub fn ready(
+        &self,
+        place: usize,
+        values: &[Value],
+        devices: &[Device],
+        handed: &Handed,
+        limits: &Limits,
+    ) -> Result<Ready> {
+        let (place, version) = self.version_handed(place, values, handed, limits)?;
+        limits.check("copying inputs")?;
+        let (values, grown) =
+            rows::fitted(&self.functions[place], &version, values, (handed, &self.device), limits)?;
+        // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
+        let arguments =
+            lowered(lists::one_by_one(&values), version.function.info().states(), handed.kept, devices)?;
+        Ok(Ready { place, version, arguments, grown })
+    }
+
+    /// The version for inputs that are handed in so, and the place of its function.
+    pub fn version_handed(
+        &self,
+        place: usize,
+        values: &[Value],
+        handed: &Handed,
+        limits: &Limits,
+    ) -> Result<(usize, Arc<Version>)> {
+        let place = self.switched(place, values)?;
+        let place = self.functions[place].growing.filter(|_| handed.kept).unwrap_or(place);
+        Ok((place, self.version(place, values, limits)?))
     }
 
     /// The place of the function for these inputs: some have one for each value of an input.
@@ -292,6 +344,7 @@ impl ModelProgram {
     ) -> Result<Bindings> {
         let mut bindings = self.options.sizes.single(&function.inputs)?;
         bindings.states.clone_from(&function.states);
+        bindings.row_step = function.row_step;
         bindings.values.extend(function.bound.and_then(|bound| bound.value(&function.inputs)));
         for (signature, shape) in function.inputs.iter().zip(shapes) {
             if let (Arity::Tensor, Some(shape)) = (signature.arity, shape)
@@ -445,6 +498,7 @@ impl ModelProgram {
                 }
             }
         };
+        let capacities = built.versions.first().map(Capacities::of).unwrap_or_default();
         let mut functions = vec![built];
         for other in self.beside(function, values) {
             let fixed =
@@ -455,7 +509,7 @@ impl ModelProgram {
         let program = compiler::Program { functions, model: None };
         let compiled = compiler::compile(&program, &options, &control).map_err(compile::error)?;
         let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
-        Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound, coverage: None })
+        Ok(Kept { module: compiled.module.to_vec().into(), parameters, bound, coverage: None, capacities })
     }
 
     pub(super) fn load(&self, function: &ModelFunction, kept: &Kept, limits: &Limits) -> Result<Version> {
@@ -472,7 +526,8 @@ impl ModelProgram {
             builder = builder.progress(sink);
         }
         let session = builder.build().map_err(Error::of_runtime)?;
-        Version::of(&function.name, &function.outputs, Arc::new(session))
+        let version = Version::of(&function.name, &function.outputs, Arc::new(session))?;
+        Ok(Version { capacities: kept.capacities.clone(), ..version })
     }
 }
 

@@ -62,6 +62,6 @@ impl ModuleProgram {
         let options =
             runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
         let call = function.start(&arguments, &options).map_err(Error::of_runtime)?;
-        Ok(Started::new(call, None))
+        Ok(Started::new(call, None, Vec::new()))
     }
 }

@@ -12,8 +12,9 @@ use halite_runtime::{self as runtime, RecordingNotes};
 use super::{Content, Function, Started, started::Group, states::lowered};
 use crate::{
     Device, Error, Outputs, Result, Value,
-    options::Limits,
+    options::{Handed, Limits},
     profile::{CommandProfile, DeviceTimes, OperationInfo, Profile},
+    tensor::Capacity,
 };
 
 /// How long is waited for work that others began during a profile.
@@ -60,22 +61,22 @@ impl Drop for Profiled<'_> {
 /// Runs a function once and tells where the time went.
 pub(super) fn profile(function: &Function, values: &[Value], limits: &Limits) -> Result<(Outputs, Profile)> {
     let kept = function.info().kept.len();
-    profile_so(function, values, false, limits, |call| {
+    profile_so(function, values, &Handed::default(), limits, |call| {
         function.pending(call).without_last(kept).finish(limits)
     })
 }
 
-/// The same; `finish` waits for the call's results. State among the values is the caller's own and written over, if it is `kept`.
+/// The same; `finish` waits for the call's results.
 pub(crate) fn profile_so(
     function: &Function,
     values: &[Value],
-    kept: bool,
+    handed: &Handed,
     limits: &Limits,
     finish: impl FnOnce(Arc<Started>) -> Result<Outputs>,
 ) -> Result<(Outputs, Profile)> {
     let values = &super::check::inputs(function.info(), values.to_vec())?;
     let session = &function.session.0;
-    let (handle, groups) = ready(function, values, limits)?;
+    prepare(function, values, handed, limits)?;
     let moved = || {
         let all = session.devices.iter().map(Device::transfers);
         all.fold((0, 0), |(up, down), one| (up + one.uploaded_bytes, down + one.downloaded_bytes))
@@ -84,11 +85,11 @@ pub(crate) fn profile_so(
     let profiled = Profiled::start(&session.devices)?;
     let mut clock = Laps(Instant::now());
     limits.check("copying inputs")?;
-    let arguments = arguments(function, &handle, values, kept)?;
+    let Ready { handle, groups, arguments, grown } = ready(function, values, handed, limits)?;
     let upload = clock.lap();
     let call = handle.start(&arguments, &limits.call_options()).map_err(Error::of_runtime)?;
     let launch = clock.lap();
-    let outputs = finish(Arc::new(Started::new(call, groups)))?;
+    let outputs = finish(Arc::new(Started::new(call, groups, grown)))?;
     let wait = clock.lap();
     outputs.values().iter().try_for_each(download)?;
     let downloaded_in = clock.lap();
@@ -130,36 +131,44 @@ impl Laps {
     }
 }
 
-/// What its results are, where they are not one for each output.
-type Groups = Option<Arc<[Group]>>;
+/// What a call is made with.
+struct Ready {
+    handle: runtime::Function,
+    /// What its results are, where they are not one for each output.
+    groups: Option<Arc<[Group]>>,
+    arguments: Vec<runtime::Value>,
+    grown: Vec<(usize, Capacity)>,
+}
 
-/// The handle of a function that is compiled and loaded for these inputs.
-fn ready(function: &Function, values: &[Value], limits: &Limits) -> Result<(runtime::Function, Groups)> {
+/// Compiles and loads what a function needs for these inputs.
+fn prepare(function: &Function, values: &[Value], handed: &Handed, limits: &Limits) -> Result<()> {
     match &function.session.0.program {
-        Content::Module(module) => {
-            let _ = (values, limits);
-            Ok((module.function(function.place)?.clone(), None))
+        Content::Module(_) => {
+            let _ = (values, handed, limits);
+            Ok(())
         }
         #[cfg(feature = "compiler")]
-        Content::Model(model) => {
-            let version = model.version(function.place, values, limits)?;
-            Ok((version.function.clone(), version.groups.clone()))
-        }
+        Content::Model(model) => model.version_handed(function.place, values, handed, limits).map(drop),
     }
 }
 
-fn arguments(
-    function: &Function,
-    handle: &runtime::Function,
-    values: &[Value],
-    kept: bool,
-) -> Result<Vec<runtime::Value>> {
-    let (session, states) = (&function.session.0, handle.info().states());
+/// The handle of a function for these inputs, and the inputs on the device.
+fn ready(function: &Function, values: &[Value], handed: &Handed, limits: &Limits) -> Result<Ready> {
+    let session = &function.session.0;
     match &session.program {
-        Content::Module(_) => lowered(values.iter(), states, kept, &session.devices),
-        // A model is compiled for the inputs that are given.
+        Content::Module(module) => {
+            let _ = limits;
+            let handle = module.function(function.place)?.clone();
+            let states = handle.info().states();
+            let arguments = lowered(values.iter(), states, handed.kept, &session.devices)?;
+            Ok(Ready { handle, groups: None, arguments, grown: Vec::new() })
+        }
         #[cfg(feature = "compiler")]
-        Content::Model(_) => lowered(super::lists::one_by_one(values), states, kept, &session.devices),
+        Content::Model(model) => {
+            let made = model.ready(function.place, values, &session.devices, handed, limits)?;
+            let (handle, groups) = (made.version.function.clone(), made.version.groups.clone());
+            Ok(Ready { handle, groups, arguments: made.arguments, grown: made.grown })
+        }
     }
 }
 

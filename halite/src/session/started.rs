@@ -6,6 +6,8 @@ use halite_abi::Status;
 use halite_hal::Fence;
 use halite_runtime as runtime;
 
+use crate::tensor::Capacity;
+
 /// What a result of a function is among those of the program that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "the results of modules are never grouped"))]
@@ -23,12 +25,23 @@ pub(crate) struct Started {
     call: runtime::PendingCall,
     /// What each result of the function is; `None` where each is one of the program's.
     groups: Option<Arc<[Group]>>,
+    /// The results that have rows to spare in their buffers.
+    grown: Vec<(usize, Capacity)>,
 }
 
 impl Started {
-    /// A call of a program whose results are grouped so.
-    pub fn new(call: runtime::PendingCall, groups: Option<Arc<[Group]>>) -> Started {
-        Started { call, groups }
+    /// A call of a program whose results are grouped so, some of which have rows to spare in their buffers.
+    pub fn new(
+        call: runtime::PendingCall,
+        groups: Option<Arc<[Group]>>,
+        grown: Vec<(usize, Capacity)>,
+    ) -> Started {
+        Started { call, groups, grown }
+    }
+
+    /// The rows that a result has in its buffer, where these are more than count.
+    pub fn capacity(&self, output: usize) -> Option<Capacity> {
+        self.grown.iter().find(|(own, _)| *own == output).map(|(_, capacity)| *capacity)
     }
 
     pub fn is_done(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halite_compiler::{
-    self as compiler, CompileError, Coverage,
+    self as compiler, Capacities, CompileError, Coverage,
     signature::{Bindings, Signature},
 };
 
@@ -35,10 +35,11 @@ impl OpenWork {
         for (example, bindings) in &self.examples {
             let made = self.make(example, bindings, limits);
             limits.check("compiling for many sizes")?;
-            if let Some((compiled, coverage)) = made {
+            if let Some((compiled, coverage, capacities)) = made {
                 let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
                 let module = compiled.module.to_vec().into();
-                return Ok(Some(Kept { module, parameters, bound: Vec::new(), coverage: Some(coverage) }));
+                let (bound, coverage) = (Vec::new(), Some(coverage));
+                return Ok(Some(Kept { module, parameters, bound, coverage, capacities }));
             }
         }
         Ok(None)
@@ -51,7 +52,7 @@ impl OpenWork {
         example: &[Vec<u64>],
         bindings: &Bindings,
         limits: &Limits,
-    ) -> Option<(compiler::Compiled, Coverage)> {
+    ) -> Option<(compiler::Compiled, Coverage, Capacities)> {
         let (place, refused) = (self.refused.0, &self.refused.1);
         if refused.knows(place, example, &self.inputs, &self.wanted) {
             return None;

@@ -8,7 +8,10 @@ use std::{
 };
 
 use halite_cache::{Digest, Hasher};
-use halite_compiler::signature::{Bindings, Signature};
+use halite_compiler::{
+    Capacities,
+    signature::{Bindings, Signature},
+};
 use halite_runtime as runtime;
 use parking_lot::{Condvar, Mutex};
 
@@ -58,6 +61,8 @@ pub(super) struct Version {
     pub function: runtime::Function,
     /// What each output of the model is among its results; `None` where each is one of them.
     pub groups: Option<Arc<[Group]>>,
+    /// Its states that grow in place.
+    pub capacities: Capacities,
     /// What it is a function of: others may be in the same module.
     pub session: Arc<runtime::Session>,
 }
@@ -67,7 +72,7 @@ impl Version {
     pub fn of(name: &str, outputs: &[Signature], session: Arc<runtime::Session>) -> Result<Version> {
         let function = session.function(name).map_err(Error::of_runtime)?;
         let groups = lists::groups(outputs, &function)?;
-        Ok(Version { function, groups, session })
+        Ok(Version { function, groups, capacities: Capacities::default(), session })
     }
 }
 

@@ -22,7 +22,7 @@ impl State {
         unread: &[usize],
         limits: &Limits,
     ) -> Result<Pending> {
-        let handed = Handed { kept: true, after: self.advance(limits)?, held: true };
+        let handed = Handed { kept: true, after: self.advance(limits)?, held: true, ..Handed::default() };
         let pending = self.launch_so(handed, inputs, limits)?;
         Ok(pending.unread(self.outputs().chain(unread.iter().copied())).sent())
     }
@@ -52,7 +52,7 @@ impl State {
         let devices = self.function.session().devices();
         for kept in &mut self.tensors {
             let new = results.get(kept.output).cloned().map(|new| Value::lift(new, devices)).transpose()?;
-            kept.take(new)?;
+            kept.take(new, call.capacity(kept.output))?;
         }
         Ok(Some(fence.clone()))
     }
@@ -71,7 +71,8 @@ impl State {
             return Err(Error::new(ErrorKind::Other, text));
         };
         for (kept, place) in other.tensors.iter_mut().zip(places) {
-            kept.tensor = self.tensors[place].tensor.take();
+            let own = &mut self.tensors[place];
+            (kept.tensor, kept.capacity) = (own.tensor.take(), own.capacity.take());
         }
         *self = other;
         Ok(())

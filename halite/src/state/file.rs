@@ -39,7 +39,7 @@ impl State {
         self.settle(&Limits::default())?;
         let (mut header, mut data) = (BTreeMap::new(), Vec::new());
         for kept in &self.tensors {
-            let Some(tensor) = kept.tensor.as_ref().or(kept.first.as_ref()) else { continue };
+            let Some(tensor) = kept.dense(&self.device)?.or_else(|| kept.first.clone()) else { continue };
             let (dtype, _) =
                 TYPES.iter().find(|(_, types)| types.contains(&tensor.element_type())).ok_or_else(|| {
                     Error::invalid(format!(
@@ -82,7 +82,7 @@ impl State {
             loaded.insert(place, tensor.copied_on(&self.device)?);
         }
         for (place, kept) in self.tensors.iter_mut().enumerate() {
-            kept.tensor = loaded.remove(&place);
+            kept.put(loaded.remove(&place));
         }
         Ok(())
     }

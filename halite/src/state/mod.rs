@@ -19,6 +19,7 @@ use crate::{
     options::{Handed, Limits},
     session::started::Started,
     signature::FirstValue,
+    tensor::Capacity,
 };
 
 /// The state of a sequence: tensors that each call reads and replaces, such as the caches of a decoder or the memory of a
@@ -76,6 +77,8 @@ struct Kept {
     tensor: Option<Tensor>,
     /// What it begins as, if not zeros.
     first: Option<Tensor>,
+    /// The rows of its buffer, where some are to spare.
+    capacity: Option<Capacity>,
 }
 
 impl State {
@@ -94,7 +97,7 @@ impl State {
             let (name, element) = (pair.input.clone(), element_type);
             let kept = input.checked_sub(info.inputs.len()).and_then(|i| info.kept[i].first.as_ref());
             let first = kept.map(FirstValue::tensor).transpose()?;
-            tensors.push(Kept { input, output, name, element, tensor: None, first });
+            tensors.push(Kept { input, output, name, element, tensor: None, first, capacity: None });
         }
         if tensors.is_empty() {
             return Err(Error::invalid(format!(
@@ -132,7 +135,8 @@ impl State {
 
     /// Bytes that its tensors take on the device. Those that no call has used yet take none.
     pub fn byte_len(&self) -> usize {
-        self.tensors.iter().filter_map(|kept| kept.tensor.as_ref()).map(Tensor::byte_len).sum()
+        let bytes = |kept: &Kept| Some(kept.tensor.as_ref()?.bytes_with(kept.capacity));
+        self.tensors.iter().filter_map(bytes).sum()
     }
 
     /// Runs the function on this state and waits. The inputs are those that are no state; so are the results.
@@ -177,9 +181,15 @@ impl State {
 
     fn launch_so(&mut self, handed: Handed, inputs: Inputs, limits: &Limits) -> Result<Pending> {
         let values = self.values(inputs)?;
+        let handed = Handed { capacities: self.capacities(), ..handed };
         let pending = self.function.launch(values, handed, limits)?;
         self.under_way = Some(pending.call());
         Ok(pending)
+    }
+
+    /// The tensors that have rows to spare, by the places of inputs.
+    fn capacities(&self) -> Vec<(usize, Capacity)> {
+        self.tensors.iter().filter_map(|kept| Some((kept.input, kept.capacity?))).collect()
     }
 
     /// All inputs of a call, those of the state among them.
@@ -234,6 +244,7 @@ impl State {
     /// The same, where nobody reads the results in these places.
     fn settle_unread(&mut self, limits: &Limits, unread: &[usize]) -> Result<Option<Outputs>> {
         let Some(call) = &self.under_way else { return Ok(None) };
+        let call = call.clone();
         let unread = self.outputs().chain(unread.iter().copied());
         let pending = self.function.pending(call.clone()).unread(unread);
         let outputs = pending.finish(limits);
@@ -244,7 +255,7 @@ impl State {
         let names: Vec<String> = outputs.names().map(str::to_owned).collect();
         let mut values: Vec<Option<Value>> = outputs.into_values().into_iter().map(Some).collect();
         for kept in &mut self.tensors {
-            kept.take(values.get_mut(kept.output).and_then(Option::take))?;
+            kept.take(values.get_mut(kept.output).and_then(Option::take), call.capacity(kept.output))?;
         }
         let rest = names.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
         let (names, values): (Vec<String>, Vec<Value>) = rest.unzip();
@@ -257,7 +268,7 @@ impl State {
     /// A call that is under way failed.
     pub fn reset(&mut self) -> Result<()> {
         let settled = self.settle(&Limits::default());
-        self.tensors.iter_mut().for_each(|kept| kept.tensor = None);
+        self.tensors.iter_mut().for_each(|kept| kept.put(None));
         settled.map(drop)
     }
 
@@ -269,7 +280,8 @@ impl State {
         self.settle(&Limits::default())?;
         let mut tensors = self.tensors.clone();
         for kept in &mut tensors {
-            kept.tensor = kept.tensor.take().map(|tensor| tensor.copied_on(&self.device)).transpose()?;
+            let copied = |tensor: &Tensor| tensor.with_capacity(&self.device, kept.capacity, kept.capacity);
+            kept.tensor = kept.tensor.as_ref().map(copied).transpose()?;
         }
         Ok(State { function: self.function.clone(), device: self.device.clone(), tensors, under_way: None })
     }
@@ -282,7 +294,10 @@ impl State {
         self.settle(&Limits::default())?;
         let place = self.place(name)?;
         let kept = &self.tensors[place];
-        kept.tensor.as_ref().or(kept.first.as_ref()).map(|tensor| tensor.copied_on(&self.device)).transpose()
+        match &kept.first {
+            Some(first) if kept.tensor.is_none() => first.copied_on(&self.device).map(Some),
+            _ => kept.dense(&self.device),
+        }
     }
 
     /// Replaces a tensor, by a copy of this one.
@@ -293,7 +308,8 @@ impl State {
         self.settle(&Limits::default())?;
         let place = self.place(name)?;
         self.check(place, tensor)?;
-        self.tensors[place].tensor = Some(tensor.copied_on(&self.device)?);
+        let tensor = tensor.copied_on(&self.device)?;
+        self.tensors[place].put(Some(tensor));
         Ok(())
     }
 
@@ -314,15 +330,28 @@ impl State {
 
 impl Kept {
     /// What a call leaves takes its place.
-    fn take(&mut self, new: Option<Value>) -> Result<()> {
+    fn take(&mut self, new: Option<Value>, capacity: Option<Capacity>) -> Result<()> {
         let Some(Value::Tensor(new)) = new else {
             let text = format!("the result that replaces the state '{}' is no tensor", self.name);
             return Err(Error::new(crate::ErrorKind::Other, text));
         };
-        if !self.tensor.as_ref().is_some_and(|own| own.is_in_buffer_of(&new)) {
+        let is_same = |own: &Tensor| own.is_in_buffer_of(&new) && own.shape() == new.shape();
+        if !self.tensor.as_ref().is_some_and(is_same) {
             self.tensor = Some(new);
         }
+        self.capacity = capacity;
         Ok(())
+    }
+
+    /// Gives it another tensor, without rows to spare.
+    fn put(&mut self, tensor: Option<Tensor>) {
+        (self.tensor, self.capacity) = (tensor, None);
+    }
+
+    /// A copy without rows to spare.
+    fn dense(&self, device: &Device) -> Result<Option<Tensor>> {
+        let copied = |tensor: &Tensor| tensor.with_capacity(device, self.capacity, None);
+        self.tensor.as_ref().map(copied).transpose()
     }
 }
 

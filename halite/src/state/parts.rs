@@ -39,7 +39,10 @@ impl State {
             if let (Some(own), Some(part)) = (&kept.tensor, parts.get(&kept.name))
                 && !own.is_in_buffer_of(part)
             {
-                own.copy_into(part, &self.device)?;
+                match kept.capacity {
+                    None => own.copy_into(part, &self.device)?,
+                    from => own.with_capacity(&self.device, from, None)?.copy_into(part, &self.device)?,
+                }
             }
         }
         self.hold(parts)
@@ -48,9 +51,10 @@ impl State {
     fn hold(&mut self, parts: &Parts) -> Result<()> {
         for kept in &mut self.tensors {
             let part = parts.get(&kept.name).cloned();
-            kept.tensor = Some(part.ok_or_else(|| {
+            let part = part.ok_or_else(|| {
                 Error::new(ErrorKind::Other, format!("there is no memory for the state '{}'", kept.name))
-            })?);
+            })?;
+            kept.put(Some(part));
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Where the time of a call on a state goes.
 
 use super::State;
-use crate::{Error, ErrorKind, Inputs, Outputs, Profile, Result, RunOptions, session::profiling};
+use crate::{
+    Error, ErrorKind, Inputs, Outputs, Profile, Result, RunOptions, options::Handed, session::profiling,
+};
 
 impl State {
     /// Runs the function on this state as [`State::run`] does, with clocks beside it, and tells where the time went: see [`Profile`].
@@ -25,7 +27,8 @@ impl State {
         let function = self.function.clone();
         let limits = function.session().begin(options);
         let values = self.values_within(inputs.into(), &limits)?;
-        profiling::profile_so(&function, &values, true, &limits, |call| {
+        let handed = Handed { kept: true, capacities: self.capacities(), ..Handed::default() };
+        profiling::profile_so(&function, &values, &handed, &limits, |call| {
             self.under_way = Some(call);
             self.settle(&limits)?.ok_or_else(|| Error::new(ErrorKind::Other, "a call gave no results"))
         })

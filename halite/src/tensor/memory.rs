@@ -149,7 +149,7 @@ impl Tensor {
 }
 
 /// The first bytes of a new buffer, which has whole words.
-fn fresh(device: &Device, length: u64) -> Result<BufferSpan> {
+pub(super) fn fresh(device: &Device, length: u64) -> Result<BufferSpan> {
     let buffer = device.hal().allocate_buffer(&BufferParams::DEVICE, length.next_multiple_of(WORD))?;
     Ok(BufferSpan::whole(buffer).subspan(0, length)?)
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "ndarray")]
 mod array;
+mod capacity;
 mod element;
 mod memory;
 mod pinned;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use halite_hal::BufferSpan;
 use halite_runtime::{BufferView, Encoding, HostTensor};
 
+pub(crate) use capacity::Capacity;
 pub use element::Element;
 pub use pinned::PinnedTensor;
 pub(crate) use sent::{Copy, Given, Habit, Sent, send};

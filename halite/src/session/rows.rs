@@ -1,0 +1,66 @@
+//! States that grow in place: before a call, their buffers get the rows that its version needs.
+
+use std::borrow::Cow;
+
+use super::{functions::ModelFunction, lists, versions::Version};
+use crate::{
+    Device, Error, Result, Value,
+    options::{Handed, Limits},
+    tensor::Capacity,
+};
+
+/// Inputs as a version takes them, with the states among them in buffers of as many rows as it needs; and the results that will be in these,
+/// with the rows that they have. What fits is taken as it is.
+pub(super) fn fitted<'a>(
+    function: &ModelFunction,
+    version: &Version,
+    values: &'a [Value],
+    (handed, device): (&Handed, &Device),
+    limits: &Limits,
+) -> Result<(Cow<'a, [Value]>, Vec<(usize, Capacity)>)> {
+    if version.capacities.is_empty() && handed.capacities.is_empty() {
+        return Ok((Cow::Borrowed(values), Vec::new()));
+    }
+    let (wanted, grown) = wanted(function, version, values)?;
+    let own = |place: usize| find(&handed.capacities, place);
+    let places = 0..values.len();
+    let others: Vec<usize> = places.filter(|place| own(*place) != find(&wanted, *place)).collect();
+    if others.is_empty() {
+        return Ok((Cow::Borrowed(values), grown));
+    }
+    if let Some(after) = &handed.after {
+        after.wait(limits.call_options().deadline)?;
+    }
+    let mut values = values.to_vec();
+    for place in others {
+        if let Value::Tensor(tensor) = &values[place] {
+            let grown = tensor.with_capacity(device, own(place), find(&wanted, place))?;
+            values[place] = Value::Tensor(grown);
+        }
+    }
+    Ok((Cow::Owned(values), grown))
+}
+
+type Capacities = Vec<(usize, Capacity)>;
+
+fn find(all: &[(usize, Capacity)], place: usize) -> Option<Capacity> {
+    all.iter().find(|(own, _)| *own == place).map(|(_, capacity)| *capacity)
+}
+
+/// The rows that a version needs, of inputs and of the results that replace them, by their places.
+fn wanted(function: &ModelFunction, version: &Version, values: &[Value]) -> Result<(Capacities, Capacities)> {
+    let shapes: Vec<Vec<u64>> = lists::one_by_one(values).filter_map(lists::shape_of).collect();
+    let (mut wanted, mut grown) = (Vec::new(), Vec::new());
+    for state in version.capacities.each(&shapes) {
+        let input = function.inputs.iter().position(|input| input.name == state.input);
+        let output = function.outputs.iter().position(|output| output.name == state.output);
+        let rows = usize::try_from(state.rows).ok();
+        let ((Some(input), Some(output)), Some(rows)) = ((input, output), rows) else {
+            return Err(Error::invalid(format!("'{}' has no state '{}'", function.name, state.input)));
+        };
+        let capacity = Capacity { axis: state.axis, rows };
+        wanted.push((input, capacity));
+        grown.push((output, capacity));
+    }
+    Ok((wanted, grown))
+}

@@ -309,7 +309,7 @@ impl Model {
         precision: Precision,
         options: &CompileOptions,
         control: &Control,
-    ) -> Result<Option<(Compiled, Coverage, Capacities)>, CompileError> {
+    ) -> Result<Option<OpenVersion>, CompileError> {
         let inputs = self.inputs(name)?;
         let cover = Cover { model: self, name, inputs, precision, options, control };
         let bindings = options.bound_one(bindings);
@@ -324,8 +324,20 @@ impl Model {
             return Ok(None);
         }
         let capacities = Capacities::of(graph);
-        Ok(Some((of_plan(&program, &plan, options, control)?, coverage, capacities)))
+        let compiled = of_plan(&program, &plan, options, control)?;
+        Ok(Some(OpenVersion { compiled, coverage, capacities }))
     }
+}
+
+/// A version of a function for sizes that callers decide.
+#[derive(Debug)]
+pub struct OpenVersion {
+    /// The module of the one version.
+    pub compiled: Compiled,
+    /// The sizes that it is for.
+    pub coverage: Coverage,
+    /// Its states that grow in place.
+    pub capacities: Capacities,
 }
 
 /// The search for versions.

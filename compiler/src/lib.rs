@@ -40,7 +40,7 @@ pub use capacities::{Capacities, Capacity};
 pub use choice::{CHOSEN, ChoiceWay, MOST_CANDIDATES, SAMPLING, TokenChoice};
 pub use compile::{Compiled, compile};
 pub use control::{Control, Progress, ProgressSink, Stage};
-pub use cover::{Steps, can_be_open, grown, likely, neighbours, opened, together};
+pub use cover::{OpenVersion, Steps, can_be_open, grown, likely, neighbours, opened, together};
 pub use coverage::{Coverage, refuses};
 pub use error::{CompileError, UnknownName, UnsupportedOperator};
 pub use frontends::{

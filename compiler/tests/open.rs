@@ -70,7 +70,7 @@ fn what_cannot_be_for_the_sizes_wanted_ends_early_and_says_where() {
         let bindings = bindings(length, wanted);
         model.open_version("main", (&bindings, &wanted_shape), Precision::Model, &options, &Control::new())
     };
-    let (_, coverage) = made(10, 5).unwrap().unwrap();
+    let coverage = made(10, 5).unwrap().unwrap().coverage;
     assert!(coverage.has([&[1, 5, 16][..]].into_iter()));
     let why = coverage.why_not([&[1, 40, 16][..]].into_iter()).unwrap();
     assert!(why.contains("length"), "{why}");

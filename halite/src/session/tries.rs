@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halite_compiler::{
-    self as compiler, Capacities, CompileError, Coverage,
+    self as compiler, CompileError, OpenVersion,
     signature::{Bindings, Signature},
 };
 
@@ -35,7 +35,7 @@ impl OpenWork {
         for (example, bindings) in &self.examples {
             let made = self.make(example, bindings, limits);
             limits.check("compiling for many sizes")?;
-            if let Some((compiled, coverage, capacities)) = made {
+            if let Some(OpenVersion { compiled, coverage, capacities }) = made {
                 let parameters = compiled.parameters.map(|archive| archive.entries).unwrap_or_default();
                 let module = compiled.module.to_vec().into();
                 let (bound, coverage) = (Vec::new(), Some(coverage));
@@ -47,12 +47,7 @@ impl OpenWork {
 
     /// One try. Not all that a model does with one size it can do with many, and sizes larger than those of the call may be more than
     /// it is for: what is wrong is logged, and at last a version for these sizes alone is made, or says it.
-    fn make(
-        &self,
-        example: &[Vec<u64>],
-        bindings: &Bindings,
-        limits: &Limits,
-    ) -> Option<(compiler::Compiled, Coverage, Capacities)> {
+    fn make(&self, example: &[Vec<u64>], bindings: &Bindings, limits: &Limits) -> Option<OpenVersion> {
         let (place, refused) = (self.refused.0, &self.refused.1);
         if refused.knows(place, example, &self.inputs, &self.wanted) {
             return None;

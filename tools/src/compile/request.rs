@@ -29,7 +29,7 @@ struct Version {
 pub struct RequestFlags {
     /// Size of a symbolic dimension, such as batch=1. Several sizes (seq=16,64,256), all of a range (seq=1..64) or some
     /// (seq=16..512:16, every 16th) make a version of the function for each; the module chooses by the inputs that it is
-    /// called with. May be repeated
+    /// called with. A sum of others (total=past+1, k=2*n+m) goes with them, which makes no combinations. May be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE,…")]
     dim: Vec<String>,
     /// Largest size of a symbolic dimension: the module takes all sizes from 1 up to it, or those of a range (past=0..64), but
@@ -95,11 +95,14 @@ impl RequestFlags {
     /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
     fn versions(&self, ports: &[Port]) -> Result<Vec<Version>> {
         let mut versions = vec![Version::default()];
-        let mut known = BTreeMap::new();
+        let (mut known, mut sums) = (BTreeMap::new(), Vec::new());
         for text in &self.dim {
             let (name, given) = named("--dim", text, "NAME=SIZE")?;
             once(&mut known, name, format!("--dim={text}"))?;
-            versions = with_sizes(&versions, name, &sizes(given, &format!("--dim={text}"))?)?;
+            match Sum::of(given) {
+                Some(sum) => sums.push((name, sum, text)),
+                None => versions = with_sizes(&versions, name, &sizes(given, &format!("--dim={text}"))?)?,
+            }
         }
         for text in &self.bound {
             let (name, bound) = named("--bound", text, "NAME=SIZE")?;
@@ -109,6 +112,12 @@ impl RequestFlags {
             }
             let given = if bound.contains("..") { bound.to_owned() } else { format!("1..{bound}") };
             versions = with_sizes(&versions, name, &sizes(&given, &format!("--bound={text}"))?)?;
+        }
+        for (name, sum, text) in sums {
+            for version in &mut versions {
+                let size = sum.size(&version.dims).map_err(|why| usage(format!("--dim={text}: {why}")))?;
+                version.dims.insert(name.to_owned(), size);
+            }
         }
         let mut shaped = BTreeMap::new();
         for text in &self.shape {
@@ -179,6 +188,50 @@ fn once(known: &mut BTreeMap<String, String>, name: &str, flag: String) -> Resul
             known.insert(name.to_owned(), flag);
             Ok(())
         }
+    }
+}
+
+/// A size that is computed of others: `past+1`, `2*n+m`.
+#[derive(Debug, PartialEq, Eq)]
+struct Sum {
+    number: u64,
+    /// Names, and how often each counts.
+    terms: Vec<(String, u64)>,
+}
+
+impl Sum {
+    /// `None` where no name is in it, or it is none.
+    fn of(text: &str) -> Option<Sum> {
+        let mut sum = Sum { number: 0, terms: Vec::new() };
+        for term in text.split('+').map(str::trim) {
+            let (times, name) = match term.split_once('*') {
+                Some((times, name)) => (times.trim().parse().ok()?, name.trim()),
+                None => (1, term),
+            };
+            match name.parse::<u64>() {
+                Ok(number) => sum.number = sum.number.checked_add(number.checked_mul(times)?)?,
+                Err(_) if words(name).eq([name]) && !name.starts_with(|c: char| c.is_ascii_digit()) => {
+                    sum.terms.push((name.to_owned(), times));
+                }
+                Err(_) => return None,
+            }
+        }
+        (!sum.terms.is_empty()).then_some(sum)
+    }
+
+    /// Its value among these sizes.
+    fn size(&self, known: &BTreeMap<String, u64>) -> std::result::Result<u64, String> {
+        let mut size = self.number;
+        for (name, times) in &self.terms {
+            let own = known.get(name).ok_or_else(|| {
+                let all: Vec<&str> = known.keys().map(String::as_str).collect();
+                let others = if all.is_empty() { "none has".to_owned() } else { all.join(", ") };
+                format!("'{name}' has no size from --dim or --bound, or gets it later; these have: {others}")
+            })?;
+            let more = own.checked_mul(*times).and_then(|own| size.checked_add(own));
+            size = more.ok_or("the sum is too large")?;
+        }
+        Ok(size)
     }
 }
 
@@ -258,8 +311,8 @@ fn limited(count: usize) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds, fewer sizes, or \
-         steps (NAME=16..512:16) to which inputs are padded"
+        "{count} versions are more than {MOST_VERSIONS}: every combination of sizes is one. Give lower bounds, fewer sizes, \
+         sums for sizes that go with others (--dim total=past+1), or steps (NAME=16..512:16) to which inputs are padded"
     )))
 }
 
@@ -297,6 +350,29 @@ mod tests {
 
     fn bounds(bound: &[&str]) -> RequestFlags {
         RequestFlags { bound: bound.iter().map(|t| (*t).to_owned()).collect(), ..RequestFlags::default() }
+    }
+
+    #[test]
+    fn sums_go_with_what_they_are_made_of() {
+        let sum = |text: &str| Sum::of(text).map(|sum| (sum.number, sum.terms.len()));
+        assert_eq!(["past+1", "n", "2*n + m+3"].map(sum), [Some((1, 1)), Some((0, 1)), Some((3, 2))]);
+        assert_eq!(["4", "1..64", "16,64", "1+2", "a b", "n*2", "3n", ""].map(sum), [None; 8]);
+        let given = RequestFlags {
+            bound: vec!["past=0..4".into()],
+            ..flags(&["total=past+len", "len=1,2", "both=2*total+past"], &["x=1xtotal"], &[])
+        };
+        let made = given.versions(&[]).unwrap();
+        let sizes: Vec<_> =
+            made.iter().map(|v| ["len", "past", "total", "both"].map(|name| v.dims[name])).collect();
+        assert_eq!(sizes.len(), 10, "no combination more");
+        assert_eq!((sizes[0], sizes[9]), ([1, 0, 1, 2], [2, 4, 6, 16]));
+        assert_eq!(made[9].shapes["x"], [1, 6]);
+        let error = |dim: &[&str]| match flags(dim, &[], &[]).versions(&[]) {
+            Err(Failure::Usage(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        assert!(error(&["len=1", "total=past+1"]).contains("'past' has no size from --dim or --bound"));
+        assert!(error(&["n=18446744073709551615", "m=n+1"]).contains("too large"));
     }
 
     #[test]

@@ -56,9 +56,14 @@ impl Coverage {
 
     /// Whether inputs of these dimensions are among them.
     pub fn has<'a>(&self, shapes: impl ExactSizeIterator<Item = &'a [u64]>) -> bool {
+        self.symbols(shapes).is_some()
+    }
+
+    /// The values of symbols, in their order, if inputs of these dimensions are among them.
+    pub fn symbols<'a>(&self, shapes: impl ExactSizeIterator<Item = &'a [u64]>) -> Option<Vec<u64>> {
         let mut values: BTreeMap<usize, u64> = BTreeMap::new();
         if shapes.len() != self.inputs.len() {
-            return false;
+            return None;
         }
         for (own, dims) in self.inputs.iter().zip(shapes) {
             let fits = own.len() == dims.len()
@@ -67,11 +72,11 @@ impl Coverage {
                     Dimension::Symbol(symbol) => values.insert(*symbol, *size).is_none_or(|old| old == *size),
                 });
             if !fits {
-                return false;
+                return None;
             }
         }
         let symbols: Vec<u64> = values.into_values().collect();
-        self.region.has(&symbols)
+        self.region.has(&symbols).then_some(symbols)
     }
 
     /// Why inputs of these dimensions are not among them, as far as guards say it.

@@ -289,7 +289,9 @@ fn module_info(def: &ModuleDef) -> Result<ModuleInfo> {
         .filter_map(|export| Some((export, def.functions.get(export.ordinal as usize)?)))
         .map(|(export, function)| {
             let (name, sibling) = (&export.local_name, sibling(&export.local_name));
-            FunctionInfo::new(&def.name, name, &function.signature, sibling).map(Arc::new)
+            let records = ordinals.contains_key(format!("{name}{}", export::RECORD_SUFFIX).as_str());
+            let info = FunctionInfo::new(&def.name, name, &function.signature, sibling)?;
+            Ok::<_, Error>(Arc::new(info.recorded(records)))
         })
         .collect::<Result<_, _>>()?;
     Ok(ModuleInfo { name: def.name.clone(), version: def.version, functions })

@@ -25,6 +25,8 @@ pub struct Function {
     pub(crate) handle: FunctionHandle,
     /// What to call instead to get the results before the work is done.
     pub(crate) launch: Option<FunctionHandle>,
+    /// What makes the recordings of calls to come.
+    pub(crate) recorder: Option<FunctionHandle>,
     pub(crate) info: Arc<FunctionInfo>,
 }
 
@@ -86,6 +88,20 @@ impl Function {
             Ok(call)
         });
         started.context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
+    }
+
+    /// Makes the recordings that a call needs whose open sizes are these, in the order of the module's symbols, so that it finds them.
+    /// Waits for no call: it is meant to be called while the device works for one. Does nothing where the module cannot
+    /// ([`FunctionInfo::can_record`]).
+    ///
+    /// # Errors
+    /// The module's function fails, or has another number of sizes.
+    pub fn record(&self, sizes: &[i64], options: &CallOptions) -> Result<()> {
+        let Some(recorder) = &self.recorder else { return Ok(()) };
+        let sizes: Vec<VmValue> = sizes.iter().copied().map(VmValue::I64).collect();
+        let invocation = options.invocation();
+        let made = self.shared.context.invoke(recorder, &sizes, &invocation);
+        made.map(drop).context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
     }
 
     /// Runs the program as far as it goes without waiting for the device.

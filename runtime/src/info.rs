@@ -26,6 +26,8 @@ pub struct FunctionInfo {
     parsed: Option<Declaration>,
     launch: Option<Launch>,
     states: Vec<(usize, usize)>,
+    /// Whether the module has a function that makes recordings for calls to come.
+    records: bool,
 }
 
 /// How a function is called so that the call returns before its work is done.
@@ -92,6 +94,7 @@ impl FunctionInfo {
             parsed,
             launch,
             states: Vec::new(),
+            records: false,
         };
         info.states = states(all.into_iter().flatten(), &info);
         Ok(info)
@@ -133,9 +136,19 @@ impl FunctionInfo {
         self.launch.is_some()
     }
 
+    /// Whether [`crate::Function::record`] makes recordings for calls to come.
+    pub fn can_record(&self) -> bool {
+        self.records
+    }
+
     /// Whether the module says that its calls share nothing that they write.
     pub fn is_independent(&self) -> bool {
         self.launch.as_ref().is_some_and(|launch| launch.independent)
+    }
+
+    /// The same function, which the module can make recordings of.
+    pub(crate) fn recorded(self, records: bool) -> Self {
+        FunctionInfo { records, ..self }
     }
 
     pub(crate) fn launch(&self) -> Option<&Launch> {

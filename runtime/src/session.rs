@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use halite_abi::export;
 use halite_hal::Device;
 
 use crate::{Error, Result, function::Function, info::FunctionInfo, shared::Shared};
@@ -95,10 +96,12 @@ impl Session {
 
     fn bind(&self, info: &Arc<FunctionInfo>) -> Result<Function> {
         let lookup = |name: &str| self.shared.context.lookup(&info.module, name);
+        let recorder = info.can_record().then(|| format!("{}{}", info.name, export::RECORD_SUFFIX));
         let launch = info.launch().map(|launch| lookup(&launch.name)).transpose()?;
         Ok(Function {
             shared: self.shared.clone(),
             handle: lookup(&info.name)?,
+            recorder: recorder.map(|name| lookup(&name)).transpose()?,
             launch: launch.map(|handle| handle.shown_as(&info.full_name())),
             info: info.clone(),
         })

@@ -8,13 +8,13 @@ use halite_abi::{
 use halite_formats::vmfb::Attr;
 use halite_sizes::Size;
 use halite_vm::{
-    asm::{Label, Reg, reference},
+    asm::{Reg, reference},
     isa::Op,
 };
 
 use super::{
     code::{Code, Part},
-    globals::{DEVICE, Globals, TARGET},
+    globals::{DEVICE, Globals},
     module::Writer,
     needs,
     numbers::{self, Numbers},
@@ -111,16 +111,41 @@ pub fn version(
     table: &mut Option<Table>,
     exported: Option<Vec<Attr>>,
 ) -> Result<u32, CompileError> {
-    let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
-    let mut code = empty(version, table.take());
+    let inputs = version.graphs[0].inputs.len();
+    let code = empty(version, table.take());
     let _entered = version.graphs[0].enter();
     let argument = |index: usize| reference(index as u16);
     let (wait, done) = (argument(inputs), argument(inputs + 1));
+    let (mut call, numbers) = begin(writer, globals, version, code, done);
+    call.writer.load(&mut call.code, DEVICE, object::DEVICE, call.device);
+    call.check_inputs(&argument);
+    call.check_values(&argument, wait)?;
+    call.forget_data();
+    call.allocate(wait);
+    call.run(numbers);
+    call.finish();
+    let Call { writer, mut code, .. } = call;
+    *table = code.take_table();
+    match exported {
+        Some(attrs) => writer.reflected_function(version.name, true, code, attrs),
+        None => writer.function(version.name, false, code),
+    }
+}
+
+/// The code of a call in an empty function, with the registers that it has; `done` is the caller's fence.
+pub(super) fn begin<'a>(
+    writer: &'a mut Writer,
+    globals: &'a Globals,
+    version: &'a Version<'a>,
+    mut code: Code,
+    done: Reg,
+) -> (Call<'a>, Numbers) {
+    let (inputs, outputs) = (version.graphs[0].inputs.len(), version.graphs[0].outputs.len());
     let (bytes, flag) = (code.pair(), code.word());
     let numbers = numbers::numbers(&mut code, &version.flow().items);
     let number = (code.pair(), code.pair());
     let later = version.flow().reads.iter().map(|_| code.reference()).collect();
-    let mut call = Call {
+    let call = Call {
         device: code.reference(),
         fence: code.reference(),
         signal: code.reference(),
@@ -140,19 +165,7 @@ pub fn version(
         globals,
         version,
     };
-    call.writer.load(&mut call.code, DEVICE, object::DEVICE, call.device);
-    call.check_inputs(&argument);
-    call.check_values(&argument, wait)?;
-    call.forget_data();
-    call.allocate(wait);
-    call.run(numbers);
-    call.finish();
-    let Call { writer, mut code, .. } = call;
-    *table = code.take_table();
-    match exported {
-        Some(attrs) => writer.reflected_function(version.name, true, code, attrs),
-        None => writer.function(version.name, false, code),
-    }
+    (call, numbers)
 }
 
 /// The empty function of versions with the same code, which takes the table and its row, or the values of symbols, last.
@@ -381,83 +394,6 @@ impl Call<'_> {
             Part::Span(table.len() / 3, &table),
         ];
         self.writer.call_variadic(&mut self.code, hal::DEVICE_QUEUE_EXECUTE_INDIRECT, &parts, &[]);
-    }
-
-    /// Puts the recording of a segment into `self.recording`. The first call makes it, if loading has not.
-    fn recording(&mut self, segment: usize) {
-        let (version, ty) = (self.version, object::COMMAND_BUFFER);
-        let globals: Vec<u32> =
-            version.versions.iter().map(|v| self.globals.recording(version.function, *v, segment)).collect();
-        let [global] = globals[..] else { return self.recording_of_row(segment, &globals) };
-        self.writer.load(&mut self.code, global, ty, self.recording);
-        if version.graphs[0].open.is_some() {
-            self.unless_other_sizes(segment);
-        }
-        let Some(recorders) = &version.recorders else { return };
-        let made = self.unless_made(&recorders[segment]);
-        self.writer.store(&mut self.code, global, ty, self.recording);
-        self.code.jump(made);
-        self.code.block(made);
-    }
-
-    /// Forgets the recording in `self.recording` where it was made for other sizes, and notes those at hand.
-    fn unless_other_sizes(&mut self, segment: usize) {
-        let version = self.version;
-        let first = self.globals.recorded_sizes(version.function, version.versions[0], segment);
-        let symbols = self.code.symbols();
-        let (same, other) = (self.code.label(), self.code.label());
-        let one = self.code.i32(1);
-        let all = self.code.temporary();
-        self.code.op(Op::OrI32, &[one.into(), one.into(), all.into()]);
-        for (index, symbol) in (0..).zip(&symbols) {
-            let (held, flag) = (self.code.temporary(), self.code.temporary());
-            self.code.op(Op::GlobalLoadI64, &[(first + 8 * index).into(), held.into()]);
-            self.code.op(Op::CmpEqI64, &[held.into(), (*symbol).into(), flag.into()]);
-            self.code.op(Op::AndI32, &[all.into(), flag.into(), all.into()]);
-        }
-        self.code.branch(all, same, other);
-        self.code.block(other);
-        for (index, symbol) in (0..).zip(&symbols) {
-            self.code.op(Op::GlobalStoreI64, &[(first + 8 * index).into(), (*symbol).into()]);
-        }
-        let null = self.code.null();
-        self.code.op(Op::AssignRef, &[null.into(), self.recording.into()]);
-        self.code.jump(same);
-        self.code.block(same);
-    }
-
-    /// The same where the row decides which recording it is.
-    fn recording_of_row(&mut self, segment: usize, globals: &[u32]) {
-        let ty = self.writer.ty(object::COMMAND_BUFFER);
-        let global = self.code.varied_word(globals);
-        self.code.op(Op::GlobalLoadIndirectRef, &[global.into(), ty.into(), self.recording.into()]);
-        let Some(recorders) = &self.version.recorders else { return };
-        let made = self.unless_made(&recorders[segment]);
-        let global = self.code.varied_word(globals);
-        self.code.op(Op::GlobalStoreIndirectRef, &[global.into(), ty.into(), self.recording.into()]);
-        self.code.jump(made);
-        self.code.block(made);
-    }
-
-    /// Makes the recording on the target at work if there is none, and goes on with storing it; gives the block behind that.
-    fn unless_made(&mut self, recorders: &[u32]) -> Label {
-        let [made, make, store] = [(); 3].map(|()| self.code.label());
-        self.code.op(Op::CmpNzRef, &[self.recording.into(), self.flag.into()]);
-        self.code.branch(self.flag, made, make);
-        self.code.block(make);
-        let blocks: Vec<Label> = recorders.iter().map(|_| self.code.label()).collect();
-        self.code.op(Op::GlobalLoadI32, &[TARGET.into(), self.flag.into()]);
-        let edge = |label: Label| (label, Vec::new());
-        let cases: Vec<_> = blocks[..1].iter().chain(&blocks).map(|block| edge(*block)).collect();
-        self.code.op(Op::BrTable, &[self.flag.into(), cases.into()]);
-        for (block, recorder) in blocks.into_iter().zip(recorders) {
-            self.code.block(block);
-            let args = self.code.row_arguments();
-            self.code.call(*recorder, &args, &[self.recording]);
-            self.code.jump(store);
-        }
-        self.code.block(store);
-        made
     }
 
     /// Returns the outputs as tensors.

@@ -17,6 +17,7 @@ use super::{
     load::{Recorders, memories},
     module::Writer,
     open::OpenChoice,
+    recording,
     refusal::refusal,
     search::Search,
     slots::Slots,
@@ -78,6 +79,10 @@ impl<'a> Functions<'a> {
                     let inner = format!("{}.{group}", function.name);
                     let version = self.version(&inner, index, group, function, None);
                     ordinals.push(call::version(self.writer, self.globals, &version, table, None)?);
+                    if grows(function) {
+                        let name = format!("{}{}", function.name, export::RECORD_SUFFIX);
+                        recording::ahead(self.writer, self.globals, &version, &name)?;
+                    }
                 }
                 if function.is_open() {
                     let choice = OpenChoice { function, ordinals: &ordinals };
@@ -282,6 +287,16 @@ fn names(function: &Function) -> impl Iterator<Item = Attr> {
         [list(attribute::INPUTS, &graph.inputs), list(attribute::OUTPUTS, &graph.outputs)]
     };
     function.versions.first().map(of).into_iter().flatten()
+}
+
+/// Whether calls of a function make its states larger, so that sizes of a call tell those of the next: where it has one version, and data
+/// decide none of its sizes.
+fn grows(function: &Function) -> bool {
+    let grows = |graph: &Graph| {
+        graph.states.iter().any(|state| state.grows.is_some())
+            && graph.open.as_ref().is_some_and(|open| open.data.is_empty())
+    };
+    matches!(&function.versions[..], [only] if grows(only))
 }
 
 /// The states of a function: names of inputs and of the outputs that replace them, in turns. Those of any version.

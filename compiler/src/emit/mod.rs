@@ -23,6 +23,7 @@ mod open;
 mod parameters;
 mod read;
 mod record;
+mod recording;
 mod refusal;
 mod search;
 mod slots;

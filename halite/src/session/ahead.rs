@@ -152,6 +152,13 @@ impl Ahead {
         state.steps.entry(place).or_default().note(shapes).filter(|_| is_free)
     }
 
+    /// The sizes of the call behind the last one of a function, which had these, if it grew by a step and the next does, too.
+    pub fn next(&self, place: usize, shapes: &[Vec<u64>]) -> Option<Shapes> {
+        let state = self.shared.state.lock();
+        let steps = state.steps.get(&place).filter(|steps| steps.last == shapes)?;
+        steps.step.as_ref().map(|step| after(shapes, step, 1))
+    }
+
     /// Whether nothing is compiled for sizes, nor looked for in vain.
     pub fn lacks(&self, place: usize, shapes: &[Vec<u64>]) -> bool {
         let state = self.shared.state.lock();

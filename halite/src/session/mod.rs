@@ -5,8 +5,9 @@ mod ahead;
 #[cfg(feature = "compiler")]
 mod batches;
 mod builder;
-pub(crate) mod check;
 #[cfg(feature = "compiler")]
+mod calls;
+pub(crate) mod check;
 mod choices;
 #[cfg(feature = "compiler")]
 mod fixed;

@@ -13,7 +13,7 @@ use halite_targets::Capabilities;
 use parking_lot::Mutex;
 
 use super::{
-    Content, Session, SessionBuilder, Started,
+    Content, Session, SessionBuilder,
     ahead::Ahead,
     batches,
     choices::ModelOptions,
@@ -21,17 +21,15 @@ use super::{
     lists,
     open::OpenVersions,
     ports::Ports,
-    rows,
-    states::{GivenSizes, lowered},
+    states::GivenSizes,
     versions::{Fixed, ShapeKey, Version, Versions, describe, values_digest},
 };
 use crate::{
     Device, Error, ErrorKind, FunctionInfo, Precision, Result, StatePair, Value,
     compile::{self, Files},
     kept::{Kept, Lookup, Request},
-    options::{Handed, Limits},
+    options::Limits,
     source::Loaded,
-    tensor::Capacity,
 };
 
 /// Scope of the weights of a model.
@@ -52,7 +50,7 @@ pub(crate) struct ModelProgram {
     /// The model and its files; gone when all that can be made of them is loaded.
     pub(super) model: Mutex<Option<Arc<OpenModel>>>,
     pub(super) name: String,
-    device: Device,
+    pub(super) device: Device,
     capabilities: Capabilities,
     tuning: halite_shaders::TuningFile,
     pub(super) options: ModelOptions,
@@ -70,16 +68,6 @@ pub(super) struct OpenModel {
     pub(super) model: compiler::Model,
     format: ModelFormat,
     pub(super) files: Files,
-}
-
-/// What a call is made with.
-pub(super) struct Ready {
-    /// The place of the function.
-    place: usize,
-    pub version: Arc<Version>,
-    pub arguments: Vec<runtime::Value>,
-    /// The results that have rows to spare in their buffers.
-    pub grown: Vec<(usize, Capacity)>,
 }
 
 /// Reads a model and brings it onto its device.
@@ -253,58 +241,8 @@ impl ModelProgram {
         Ok(GivenSizes { named: named.collect(), shapes: shapes.collect() })
     }
 
-    /// Starts a function for these inputs.
-    pub fn start(
-        &self,
-        place: usize,
-        values: &[Value],
-        devices: &[Device],
-        handed: Handed,
-        limits: &Limits,
-    ) -> Result<Started> {
-        let Ready { place, version, arguments, grown } =
-            self.ready(place, values, devices, &handed, limits)?;
-        let options =
-            runtime::CallOptions { after: handed.after, held: handed.held, ..limits.call_options() };
-        let call = version.function.start(&arguments, &options).map_err(Error::of_runtime)?;
-        self.load_ahead(place, limits);
-        Ok(Started::new(call, version.groups.clone(), grown))
-    }
-
-    /// The version of a function for these inputs, and what it is called with.
-    pub fn ready(
-        &self,
-        place: usize,
-        values: &[Value],
-        devices: &[Device],
-        handed: &Handed,
-        limits: &Limits,
-    ) -> Result<Ready> {
-        let (place, version) = self.version_handed(place, values, handed, limits)?;
-        limits.check("copying inputs")?;
-        let (values, grown) =
-            rows::fitted(&self.functions[place], &version, values, (handed, &self.device), limits)?;
-        // A version is compiled for the inputs that are given; optional ones that are not are no arguments of it.
-        let arguments =
-            lowered(lists::one_by_one(&values), version.function.info().states(), handed.kept, devices)?;
-        Ok(Ready { place, version, arguments, grown })
-    }
-
-    /// The version for inputs that are handed in so, and the place of its function.
-    pub fn version_handed(
-        &self,
-        place: usize,
-        values: &[Value],
-        handed: &Handed,
-        limits: &Limits,
-    ) -> Result<(usize, Arc<Version>)> {
-        let place = self.switched(place, values)?;
-        let place = self.functions[place].growing.filter(|_| handed.kept).unwrap_or(place);
-        Ok((place, self.version(place, values, limits)?))
-    }
-
     /// The place of the function for these inputs: some have one for each value of an input.
-    fn switched(&self, place: usize, values: &[Value]) -> Result<usize> {
+    pub(super) fn switched(&self, place: usize, values: &[Value]) -> Result<usize> {
         match &self.functions[place].switch {
             Some(switch) => Ok(switch.place(values)?.unwrap_or(place)),
             None => Ok(place),
@@ -527,7 +465,8 @@ impl ModelProgram {
         }
         let session = builder.build().map_err(Error::of_runtime)?;
         let version = Version::of(&function.name, &function.outputs, Arc::new(session))?;
-        Ok(Version { capacities: kept.capacities.clone(), ..version })
+        let (capacities, coverage) = (kept.capacities.clone(), kept.coverage.clone());
+        Ok(Version { capacities, coverage, ..version })
     }
 }
 

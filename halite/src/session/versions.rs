@@ -9,7 +9,7 @@ use std::{
 
 use halite_cache::{Digest, Hasher};
 use halite_compiler::{
-    Capacities,
+    Capacities, Coverage,
     signature::{Bindings, Signature},
 };
 use halite_runtime as runtime;
@@ -63,6 +63,8 @@ pub(super) struct Version {
     pub groups: Option<Arc<[Group]>>,
     /// Its states that grow in place.
     pub capacities: Capacities,
+    /// The sizes that it is for, where callers decide them.
+    pub coverage: Option<Coverage>,
     /// What it is a function of: others may be in the same module.
     pub session: Arc<runtime::Session>,
 }
@@ -72,7 +74,7 @@ impl Version {
     pub fn of(name: &str, outputs: &[Signature], session: Arc<runtime::Session>) -> Result<Version> {
         let function = session.function(name).map_err(Error::of_runtime)?;
         let groups = lists::groups(outputs, &function)?;
-        Ok(Version { function, groups, capacities: Capacities::default(), session })
+        Ok(Version { function, groups, capacities: Capacities::default(), coverage: None, session })
     }
 }
 

@@ -121,6 +121,24 @@ impl MatMul {
 
 #[cfg(any(test, feature = "testing"))]
 impl MatMul {
+    /// Few rows, of which both operands have whole octets: one team of columns and less, and sums that do not fill all slices.
+    fn samples_in_octets(out: DType) -> Vec<MatMul> {
+        let of = |m: u64, n: u64, k: u64| MatMul::new(m, n, k, DType::F16, out);
+        vec![
+            of(1, 72, 264),
+            of(4, 8, 8),
+            MatMul { rhs_transposed: true, ..of(2, 40, 2056) },
+            MatMul {
+                batch: 2.into(),
+                bias: true,
+                residual: true,
+                activation: Activation::Relu,
+                ..of(3, 4104, 24)
+            },
+            MatMul { batch: 3.into(), rhs_shared: true, rhs_transposed: true, ..of(2, 24, 64) },
+        ]
+    }
+
     /// Samples of what becomes of sums, in whole tiles, at edges, with few rows, and with sums that are cut.
     fn finished_samples(operand: DType, out: DType) -> Vec<MatMul> {
         let shapes = [
@@ -321,6 +339,9 @@ impl Samples for MatMul {
             samples.push(MatMul { k: 1041.into(), m: 5.into(), ..anywhere });
             samples.push(MatMul { batch: 2.into(), ..MatMul::new(49, 36, 196, operand, out) });
             samples.push(MatMul { batch: 2.into(), rhs_shared: true, rhs_transposed: true, ..odd });
+            if operand == DType::F16 {
+                samples.extend(Self::samples_in_octets(out));
+            }
             samples.extend(Self::finished_samples(operand, out));
             if matches!(out, DType::F32 | DType::F16) {
                 samples.extend(Self::normalized_samples(operand, out));

@@ -53,6 +53,7 @@ fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Resu
         "bytes" => bytes(op, build, params),
         "coop" => coop(op, build, params),
         "exchange" => exchange(op, build, params),
+        "octets" => octets(op, build, params),
         "pointwise" => pointwise(op, build, params),
         "rows" => rows(op, build, params),
         "tiled" => tiled(op, build, params),
@@ -294,6 +295,43 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
         subgroup_size: 0,
     };
     if parts == 1 { Ok(Plan::of(step)) } else { parts::summed(op, step, parts) }
+}
+
+/// Rows that the kernel of octets holds.
+const OCTET_ROWS: u64 = 4;
+/// Columns for each team of a workgroup that make enough workgroups for a large GPU: with 2,048 columns or less, teams are as few as they
+/// can be.
+const COLUMNS_OF_TEAM: u64 = 2048;
+
+/// Few rows, whole octets: `teams` of invocations with eight columns each, 0 for as many as leave enough workgroups.
+fn octets(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if op.m > OCTET_ROWS {
+        return Err(Unfit(format!("is for up to {OCTET_ROWS} rows, and these are {}", op.m)));
+    }
+    let whole = |length: Size| is_worth(|| length > 0 && length.is_multiple_of(8));
+    if !whole(op.n) || !whole(op.k) {
+        return Err(Unfit(format!("is for whole octets, not {} x {} elements", op.k, op.n)));
+    }
+    let lanes = params.get("lanes")?;
+    let teams = match params.get("teams")? {
+        // Any number computes the product.
+        0 => 1 << (op.n.value() / COLUMNS_OF_TEAM).clamp(2, 16).ilog2(),
+        teams => teams,
+    };
+    if !teams.is_power_of_two() || lanes / teams < 8 {
+        return Err(Unfit(format!("has {lanes} invocations in {teams} teams")));
+    }
+    let [m, n, k, stride] = shape(op)?;
+    let mut constants = vec![lanes, lanes / teams, fixed("m", m.max(1))?, op.rhs_transposed.into()];
+    constants.extend(epilogue(op).0);
+    Ok(Plan::of(Step {
+        module: module(build)?,
+        constants,
+        push: vec![m, n, k, stride],
+        bindings: bindings(op),
+        grid: [groups(op.n, 8 * teams)?, m.min(1), narrow("the batch", op.batch)?],
+        subgroup_size: 0,
+    }))
 }
 
 /// Terms of a sum that an invocation takes, where sums decide how many share one: reads that wait for each other are few.

@@ -10,8 +10,8 @@ pub const HIDDEN_PREFIX: &str = "__";
 pub const PART_MARK: char = '$';
 /// Ends the name of the function that does what the one without it does, but takes fences and returns early.
 pub const ASYNC_SUFFIX: &str = "$async";
-/// Ends the name of the function that makes the recordings which the one without it needs for certain sizes, each an `i64`. It touches nothing
-/// else, so that it may run while a call is under way.
+/// Ends the name of the function that makes the recordings which the one without it needs for certain sizes, each an `i64`: of each part of the work the
+/// recording that there was, or null, and the one that there is now. It touches nothing else, so that it may run while a call is under way.
 pub const RECORD_SUFFIX: &str = "$record";
 /// The arguments that a function with [`ASYNC_SUFFIX`] takes after its own: the fence to wait for, and the fence to signal.
 pub const FENCES: usize = 2;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::{
-    Buffer, BufferSpan, CommandBufferMode, CommandCategory, DispatchFlags, Executable, QueueAffinity,
+    Buffer, BufferSpan, CommandBufferMode, CommandCategory, DispatchFlags, Executable, QueueAffinity, Result,
 };
 
 /// Where a command finds its buffer.
@@ -134,6 +134,12 @@ pub trait CommandBuffer: fmt::Debug + Send + Sync + 'static {
 
     /// The recording, for dumps, validation and replay.
     fn list(&self) -> &CommandList;
+
+    /// Gets ready for executions with the buffers that `before` was executed with, another command buffer of the device: what comes in its
+    /// place, such as the same commands for other sizes. A hint, for while the device works: executions with other buffers are as right.
+    fn prepare_as(&self, _before: &dyn CommandBuffer) -> Result<()> {
+        Ok(())
+    }
 
     /// The driver's own type, for downcasts inside that driver.
     fn as_any(&self) -> &dyn Any;

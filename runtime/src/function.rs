@@ -11,7 +11,7 @@ use crate::{
     Result, begun,
     call::{CallOptions, PendingCall},
     declaration::TypeInfo,
-    hal_module::{FenceObject, wait_for_fence},
+    hal_module::{CommandBufferObject, FenceObject, wait_for_fence},
     info::FunctionInfo,
     shared::Shared,
     values,
@@ -100,8 +100,8 @@ impl Function {
         let Some(recorder) = &self.recorder else { return Ok(()) };
         let sizes: Vec<VmValue> = sizes.iter().copied().map(VmValue::I64).collect();
         let invocation = options.invocation();
-        let made = self.shared.context.invoke(recorder, &sizes, &invocation);
-        made.map(drop).context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
+        let made = self.shared.context.invoke(recorder, &sizes, &invocation).and_then(|made| prepare(&made));
+        made.context(|| format!("`{}`", self.info.brief())).map_err(Into::into)
     }
 
     /// Runs the program as far as it goes without waiting for the device.
@@ -199,4 +199,22 @@ impl Function {
         begun::note(&fence);
         Ok(fence)
     }
+}
+
+/// Has devices get ready for recordings, pairs of the one before and the new one, as for those that they replace.
+fn prepare(recordings: &[VmValue]) -> StatusResult<()> {
+    let recording = |value: &VmValue| match value {
+        VmValue::Ref(reference) => {
+            reference.downcast_ref::<CommandBufferObject>().map(|own| own.finished().cloned())
+        }
+        _ => None,
+    };
+    for pair in recordings.chunks_exact(2) {
+        let (Some(before), Some(new)) = (recording(&pair[0]), recording(&pair[1])) else { continue };
+        let (before, new) = (before?, new?);
+        if !Arc::ptr_eq(&before, &new) {
+            new.prepare_as(&*before)?;
+        }
+    }
+    Ok(())
 }

@@ -15,7 +15,8 @@ use super::{
 use crate::CompileError;
 
 /// Writes the function that makes the recordings of a version with open sizes for the sizes that it is given, so that a call with these
-/// finds them: a caller who knows them has it run while the device works for the call before.
+/// finds them: a caller who knows them has it run while the device works for the call before. Its results are, for each segment, the
+/// recording that there was, or null, and the one that there is now.
 pub fn ahead(
     writer: &mut Writer,
     globals: &Globals,
@@ -23,16 +24,20 @@ pub fn ahead(
     name: &str,
 ) -> Result<(), CompileError> {
     let Some(open) = &version.graphs[0].open else { return Ok(()) };
-    let convention = format!("0{}_v", "I".repeat(open.symbols.len()));
+    let segments = version.used.len();
+    let convention = format!("0{}_{}", "I".repeat(open.symbols.len()), "r".repeat(2 * segments));
     let code = Code::with_symbols(&convention, 0, &open.trace);
     let _entered = open.enter();
-    let segments = version.used.len();
     let (mut call, _) = call::begin(writer, globals, version, code, reference(0));
-    for segment in 0..segments {
+    let results: Vec<Reg> = (0..2 * segments).map(|_| call.code.reference()).collect();
+    for (segment, pair) in results.chunks_exact(2).enumerate() {
         call.code.begin_command();
+        let global = call.globals.recording(version.function, version.versions[0], segment);
+        call.writer.load(&mut call.code, global, object::COMMAND_BUFFER, pair[0]);
         call.recording(segment);
+        call.code.op(Op::AssignRef, &[call.recording.into(), pair[1].into()]);
     }
-    call.code.op(Op::Return, &[Vec::<Reg>::new().into()]);
+    call.code.op(Op::Return, &[results.into()]);
     let Call { writer, code, .. } = call;
     writer.function(name, true, code).map(drop)
 }

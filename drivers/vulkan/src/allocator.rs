@@ -21,7 +21,7 @@ use halite_facts::DeviceType;
 use halite_hal::{BufferParams, MemoryStats, Result, host_memory, status};
 use parking_lot::Mutex;
 
-pub(crate) use block::{Allocation, Block};
+pub(crate) use block::{Allocation, Block, Place};
 
 use exhausted::{Failure, Request};
 

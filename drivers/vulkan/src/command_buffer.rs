@@ -11,14 +11,14 @@ use std::{
 
 use ash::vk;
 use halite_hal::{
-    BindingTable, Buffer, Command, CommandBuffer, CommandBufferMode, CommandList, CommandTarget,
-    DispatchCounts, Fence, Result,
+    BindingTable, Buffer, BufferRef, Command, CommandBuffer, CommandBufferMode, CommandList, CommandTarget,
+    DispatchCounts, Fence, Result, WHOLE_BUFFER,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::{
-    allocator::Allocation,
+    allocator::{Allocation, Place},
     device::Core,
     lower::{MemoryRange, PreparedCommands, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
@@ -86,12 +86,54 @@ pub(crate) struct VulkanCommandBuffer {
     list: CommandList,
     /// Buffers that commands name directly, each once.
     direct: Vec<Arc<dyn Buffer>>,
+    /// Bytes of each slot that commands reach to; `None` where one reaches to the end, wherever that is.
+    reach: Vec<Option<u64>>,
     /// Most recently used first.
     cache: Mutex<Vec<Arc<Lowered>>>,
     /// The same for profiles, with timestamps.
     profiled: Mutex<Vec<Arc<Lowered>>>,
     /// How often it was cut anew.
     cuts: AtomicU32,
+    /// What it, or those before it ([`CommandBuffer::prepare_as`]), were executed with, the last first.
+    executed: Mutex<SmallVec<[Executed; 2]>>,
+}
+
+/// What an execution was bound to, which it does not keep.
+#[derive(Clone)]
+struct Executed {
+    queue: usize,
+    /// Place, first byte and bytes.
+    slots: SmallVec<[Option<(Place, u64, u64)>; 8]>,
+}
+
+impl Executed {
+    fn of(queue: usize, slots: &[Option<MemoryRange>]) -> Self {
+        let one = |range: &MemoryRange| (range.allocation.place(), range.offset, range.length);
+        Executed { queue, slots: slots.iter().map(|range| range.as_ref().map(one)).collect() }
+    }
+
+    /// The ranges, if all of their blocks are still there.
+    fn ranges(&self) -> Option<SmallVec<[Option<MemoryRange>; 8]>> {
+        let one = |slot: &Option<(Place, u64, u64)>| match slot {
+            Some((place, offset, length)) => {
+                Some(Some(MemoryRange { allocation: place.unowned()?, offset: *offset, length: *length }))
+            }
+            None => Some(None),
+        };
+        self.slots.iter().map(one).collect()
+    }
+
+    /// Whether both were bound to the same memory.
+    fn is_same(&self, other: &Executed) -> bool {
+        let same = |(a, b): (&Option<(Place, u64, u64)>, &Option<(Place, u64, u64)>)| match (a, b) {
+            (Some((a, offset, length)), Some((b, other_offset, other_length))) => {
+                a.is_same(b) && (offset, length) == (other_offset, other_length)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        self.slots.len() == other.slots.len() && self.slots.iter().zip(&other.slots).all(same)
+    }
 }
 
 impl VulkanCommandBuffer {
@@ -113,11 +155,13 @@ impl VulkanCommandBuffer {
         VulkanCommandBuffer {
             id,
             core,
+            reach: reach(&list),
             list,
             direct,
             cache: Mutex::default(),
             profiled: Mutex::default(),
             cuts: AtomicU32::new(0),
+            executed: Mutex::default(),
         }
     }
 
@@ -151,18 +195,32 @@ impl VulkanCommandBuffer {
             let lowered = lower(core, core.queues[queue].family(), self.id, Key::new(), program)?;
             return core.queues[queue].place_recorded(core, waits, signal, &Arc::new(lowered), used);
         }
+        self.note(Executed::of(queue, &slots));
         let (key, used) = self.key(&slots)?;
         let lowered = self.lowered(core.queues[queue].family(), key, &slots)?;
         core.queues[queue].place_recorded(core, waits, signal, &lowered, used)
     }
 
+    fn reach(&self, slot: usize) -> Option<u64> {
+        self.reach.get(slot).copied().flatten()
+    }
+
+    /// Notes what it was executed with: of two executions at most.
+    fn note(&self, one: Executed) {
+        let mut executed = self.executed.lock();
+        executed.truncate(1);
+        executed.insert(0, one);
+    }
+
     /// The key of a set of bindings, and the memory that it names.
     fn key(&self, slots: &[Option<MemoryRange>]) -> Result<(Key, Vec<Arc<Allocation>>)> {
         let (mut key, mut used) = (Key::new(), Vec::new());
-        for slot in slots {
+        for (index, slot) in slots.iter().enumerate() {
             match slot {
                 Some(place) => {
-                    key.push((place.allocation.block.id, place.start(), place.length));
+                    // What lies behind that makes no other commands.
+                    let length = self.reach(index).filter(|reach| *reach <= place.length);
+                    key.push((place.allocation.block.id, place.start(), length.unwrap_or(place.length)));
                     used.push(place.allocation.clone());
                 }
                 None => key.push((u64::MAX, 0, 0)),
@@ -228,6 +286,39 @@ fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: PreparedComma
     })
 }
 
+/// For each slot of a recording, up to which byte its commands reach.
+fn reach(list: &CommandList) -> Vec<Option<u64>> {
+    let mut ends = vec![Some(0); list.binding_capacity as usize];
+    let mut visit = |reference: &BufferRef| {
+        if let CommandTarget::Slot(slot) = reference.target
+            && let Some(end) = ends.get_mut(slot as usize)
+        {
+            let own = match reference.length {
+                WHOLE_BUFFER => None,
+                length => reference.offset.checked_add(length),
+            };
+            *end = (*end).zip(own).map(|(one, other)| one.max(other));
+        }
+    };
+    for command in &list.commands {
+        match command {
+            Command::Fill { target, .. } | Command::Update { target, .. } => visit(target),
+            Command::Copy { source, target } => {
+                visit(source);
+                visit(target);
+            }
+            Command::Dispatch { counts, bindings, .. } => {
+                if let DispatchCounts::Indirect(reference) = counts {
+                    visit(reference);
+                }
+                bindings.iter().for_each(&mut visit);
+            }
+            Command::Barrier | Command::BeginDebugGroup(_) | Command::EndDebugGroup => {}
+        }
+    }
+    ends
+}
+
 fn for_each_target(commands: &[Command], mut visit: impl FnMut(&CommandTarget)) {
     for command in commands {
         match command {
@@ -259,6 +350,28 @@ impl fmt::Debug for VulkanCommandBuffer {
 }
 
 impl CommandBuffer for VulkanCommandBuffer {
+    fn prepare_as(&self, before: &dyn CommandBuffer) -> Result<()> {
+        let Some(before) = before.as_any().downcast_ref::<Self>() else { return Ok(()) };
+        let executed = before.executed.lock().clone();
+        *self.executed.lock() = executed.clone();
+        // Where buffers take turns, those of the execution before the last come next.
+        let likely = match &executed[..] {
+            [last, earlier] if !last.is_same(earlier) => earlier,
+            [last, ..] => last,
+            [] => return Ok(()),
+        };
+        let Some(mut slots) = likely.ranges() else { return Ok(()) };
+        for (index, range) in slots.iter_mut().enumerate().filter_map(|(i, slot)| Some((i, slot.as_mut()?))) {
+            // Other sizes reach to other ends.
+            range.length = range.length.max(self.reach(index).unwrap_or(0));
+            if range.offset + range.length > range.allocation.size {
+                return Ok(());
+            }
+        }
+        let (key, _used) = self.key(&slots)?;
+        self.lowered(self.core.queues[likely.queue].family(), key, &slots).map(drop)
+    }
+
     fn device_id(&self) -> u64 {
         self.core.ctx.id
     }

@@ -40,6 +40,13 @@ impl CommandBuffer for PeerCommandBuffer {
         self.inner.list()
     }
 
+    fn prepare_as(&self, before: &dyn CommandBuffer) -> Result<()> {
+        match before.as_any().downcast_ref::<Self>() {
+            Some(before) => self.inner.prepare_as(&*before.inner),
+            None => Ok(()),
+        }
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

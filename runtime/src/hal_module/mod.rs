@@ -33,7 +33,7 @@ use crate::{
 };
 
 pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params};
-pub use objects::{BufferObject, DeviceObject, FenceObject, FileObject};
+pub use objects::{BufferObject, CommandBufferObject, DeviceObject, FenceObject, FileObject};
 pub(crate) use wait::wait_for_fence;
 
 /// Where `hal.buffer_view.trace` goes: the key of the trace and its tensors. Called on the thread of the call.

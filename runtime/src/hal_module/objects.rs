@@ -119,7 +119,7 @@ impl CommandBufferObject {
     }
 
     /// The finished command buffer. FAILED_PRECONDITION while it records.
-    pub(super) fn finished(&self) -> Result<&Arc<dyn CommandBuffer>> {
+    pub(crate) fn finished(&self) -> Result<&Arc<dyn CommandBuffer>> {
         self.finished.get().ok_or_else(|| {
             status!(FailedPrecondition, "command buffer was submitted before command_buffer.finalize")
         })

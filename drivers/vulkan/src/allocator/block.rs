@@ -1,7 +1,7 @@
 //! One piece of device memory with the buffer over it, and the ranges handed out of it.
 
 use std::sync::{
-    Arc,
+    Arc, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -150,6 +150,16 @@ impl Allocation {
         Allocation { block, offset, size, owner, released: AtomicBool::new(false) }
     }
 
+    /// Where it is, without keeping it.
+    pub fn place(&self) -> Place {
+        Place {
+            block: Arc::downgrade(&self.block),
+            offset: self.offset,
+            size: self.size,
+            owner: self.owner.clone(),
+        }
+    }
+
     /// Lets later operations of the queue reuse the memory at once, other users after `point`. For memory that the
     /// program gave back in queue order.
     pub fn release_after(&self, point: Option<QueuePoint>) {
@@ -254,6 +264,30 @@ impl Allocation {
         };
         let call = if to_device { "vkFlushMappedMemoryRanges" } else { "vkInvalidateMappedMemoryRanges" };
         result.map_err(|e| ctx.error(call, e, "mapped buffer"))
+    }
+}
+
+/// Where an allocation is, or was.
+#[derive(Clone)]
+pub(crate) struct Place {
+    block: Weak<Block>,
+    offset: u64,
+    size: u64,
+    owner: Arc<Shared>,
+}
+
+impl Place {
+    /// The range as memory that is not this one's, and that is not given back with it: for commands that run once somebody has it. `None`
+    /// where its block is gone.
+    pub fn unowned(&self) -> Option<Arc<Allocation>> {
+        let block = self.block.upgrade()?;
+        let (offset, size, owner) = (self.offset, self.size, self.owner.clone());
+        Some(Arc::new(Allocation { block, offset, size, owner, released: AtomicBool::new(true) }))
+    }
+
+    /// Whether both are the same range.
+    pub fn is_same(&self, other: &Place) -> bool {
+        Weak::ptr_eq(&self.block, &other.block) && (self.offset, self.size) == (other.offset, other.size)
     }
 }
 

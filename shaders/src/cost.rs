@@ -170,6 +170,10 @@ pub(crate) fn estimate(
         "unfolded" => unfolded(variant, plan, target),
         "folded" => folded(variant, plan, target),
         "product" => one_place(operation),
+        "octets" => match operation {
+            Operation::MatMul(op) => few_rows::octets(op),
+            _ => None,
+        },
         "vector" => match operation {
             Operation::MatMul(op) => few_rows::estimate(op, &variant.params, &target.hints),
             _ => None,
@@ -385,7 +389,7 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_shape() {
-        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.vectorspread");
+        assert_eq!(first("m=1,n=4096,k=4096"), "matmul.f16.octets");
         assert_eq!(first("m=2,n=48,k=1152,rhs_transposed=true"), "matmul.f16.vectorspread");
         assert_eq!(first("m=8,n=48,k=1152,rhs_transposed=true"), "matmul.f16.coop16x64x128cut16");
         assert_eq!(first("m=8,n=1280,k=960,rhs_transposed=true"), "matmul.f16.coop16x32x32s8");

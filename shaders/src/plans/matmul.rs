@@ -299,9 +299,11 @@ pub(super) fn vector(op: &MatMul, build: &str, params: &Params) -> Result<Plan, 
 
 /// Rows that the kernel of octets holds.
 const OCTET_ROWS: u64 = 4;
-/// Columns for each team of a workgroup that make enough workgroups for a large GPU: with 2,048 columns or less, teams are as few as they
-/// can be.
-const COLUMNS_OF_TEAM: u64 = 2048;
+/// Columns for each team of a workgroup that make enough workgroups for a large GPU, most teams, and most invocations of one: with
+/// these, 1 x 2048 x 2048, 1 x 8192 x 2048, 1 x 4096 x 4096 and 1 x 2048 x 16384 took 1.03 times the best on an H200 at most.
+const COLUMNS_OF_TEAM: u64 = 1024;
+const MOST_TEAMS: u64 = 8;
+const MOST_OF_TEAM: u32 = 128;
 
 /// Few rows, whole octets: `teams` of invocations with eight columns each, 0 for as many as leave enough workgroups.
 fn octets(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
@@ -315,7 +317,10 @@ fn octets(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let lanes = params.get("lanes")?;
     let teams = match params.get("teams")? {
         // Any number computes the product.
-        0 => 1 << (op.n.value() / COLUMNS_OF_TEAM).clamp(2, 16).ilog2(),
+        0 => {
+            let teams = op.n.value() / COLUMNS_OF_TEAM;
+            1 << teams.clamp((lanes / MOST_OF_TEAM).into(), MOST_TEAMS).ilog2()
+        }
         teams => teams,
     };
     if !teams.is_power_of_two() || lanes / teams < 8 {

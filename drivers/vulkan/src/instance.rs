@@ -10,7 +10,7 @@ use std::{
 
 use ash::vk;
 use halite_facts::VERSION_1_1;
-use halite_hal::{Result, Status, status};
+use halite_hal::{PerProcess, Result, Status, status};
 use parking_lot::Mutex;
 
 #[cfg(test)]
@@ -103,15 +103,18 @@ impl InstanceContext {
     /// Instances without validation are never destroyed, and there is one for each library: with its last instance,
     /// a loader unloads the drivers, and Mesa's leave exit handlers behind, which then run unmapped code when the
     /// process ends. Instances with validation are destroyed, because the layer reports leaks at that time.
+    ///
+    /// A child of `fork` makes its own: drivers on processors have threads for each instance, which stay in the parent.
     pub(crate) fn get(source: Source, options: &VulkanOptions) -> Result<Arc<Self>> {
-        static KNOWN: Mutex<Known> = Mutex::new(Known { kept: Vec::new(), validated: Vec::new() });
+        static KNOWN: PerProcess<Mutex<Known>> =
+            PerProcess::new(|| Mutex::new(Known { kept: Vec::new(), validated: Vec::new() }));
         let key = InstanceKey {
             source,
             api_version: options.api_version,
             validation: options.validation,
             names: options.names_wanted(),
         };
-        let mut known = KNOWN.lock();
+        let mut known = KNOWN.get().lock();
         if !key.validation.any() {
             return known.kept(key);
         }

@@ -9,8 +9,8 @@ use std::{
 
 use halite_cache::{Digest, Hasher};
 use halite_compiler::signature::{Bindings, Signature};
+use halite_hal::sync::{Condvar, Mutex};
 use halite_runtime as runtime;
-use parking_lot::{Condvar, Mutex};
 
 use super::{lists, started::Group};
 use crate::{Error, Result, Value, options::Limits};

@@ -23,7 +23,7 @@ impl State {
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
         let function = self.function.clone();
-        let limits = function.session().begin(options);
+        let limits = function.session().begin(options)?;
         let values = self.values_within(inputs.into(), &limits)?;
         profiling::profile_so(&function, &values, true, &limits, |call| {
             self.under_way = Some(call);

@@ -65,7 +65,6 @@ fn furthest(found: &[f64], wanted: &[f64]) -> f64 {
 
 fn near(name: &str, found: &[f64], wanted: &[f64]) {
     let largest = furthest(found, wanted);
-    println!("{name}: {largest}");
     assert!(largest < NEAR, "{name}: {largest}");
 }
 

@@ -152,7 +152,6 @@ impl Session {
         let output_names = functions.iter().map(names).collect();
         let (names, time) = (Names::of(&functions), OnceLock::new());
         let own = functions.iter().map(|_| Mutex::default()).collect();
-        let habit = Arc::default();
         Session(Arc::new(Inner {
             devices,
             functions,
@@ -161,7 +160,7 @@ impl Session {
             own,
             default,
             time,
-            habit,
+            habit: Arc::default(),
             program,
         }))
     }

@@ -14,7 +14,7 @@ use halite_hal::{DeviceInfo, Opener, Result, Status};
 use crate::{
     discovery::Found,
     error::vk_error,
-    forks::SharesThreads,
+    forks::{LoaderCall, SharesThreads},
     import::{Caller, QueueLock},
     instance::InstanceContext,
     options::VulkanOptions,
@@ -192,6 +192,8 @@ impl Drop for DeviceContext {
             self.wait_idle();
             self.pipeline_cache.destroy(&self.device);
             if self.caller.is_none() {
+                // A fork without the lock's owner has opened nothing that could be closed.
+                let _call = LoaderCall::begin();
                 self.device.destroy_device(None);
             }
         }

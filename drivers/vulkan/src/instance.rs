@@ -19,6 +19,7 @@ pub use messages::validation_message_count;
 
 use crate::{
     error::vk_error,
+    forks::LoaderCall,
     loader::{Origin, VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},
 };
@@ -123,6 +124,7 @@ impl InstanceContext {
     }
 
     fn create(key: InstanceKey) -> Result<Self> {
+        let _call = LoaderCall::begin()?;
         let library = match &key.source {
             Source::Loader(preferred) => VulkanLibrary::load(preferred)?,
             Source::Driver(path) => VulkanLibrary::load_driver(path)?,
@@ -169,6 +171,7 @@ impl InstanceContext {
 
     /// The physical devices, in the library's order.
     pub(crate) fn physical_devices(&self) -> Result<Vec<vk::PhysicalDevice>> {
+        let _call = LoaderCall::begin()?;
         // SAFETY: the instance is alive as long as self.
         match unsafe { self.instance.enumerate_physical_devices() } {
             Ok(devices) => Ok(devices),
@@ -184,6 +187,8 @@ impl Drop for InstanceContext {
         if !self.owned {
             return;
         }
+        // A fork without the lock's owner has made nothing that could be ended.
+        let _call = LoaderCall::begin();
         if let Some(messenger) = self.messenger.take() {
             // SAFETY: the instance is still alive, and nobody else has the messenger.
             unsafe { messenger.destroy() };

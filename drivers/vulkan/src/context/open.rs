@@ -14,7 +14,7 @@ use halite_facts::{DeviceFacts, Feature};
 use crate::{
     discovery::Found,
     error::vk_error,
-    forks::SharesThreads,
+    forks::{LoaderCall, SharesThreads},
     import::Caller,
     instance::{InstanceContext, no_layers},
     loader::Origin,
@@ -130,6 +130,7 @@ fn create(
         vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
     info.p_next = std::ptr::from_mut(&mut root).cast();
     let mut handle = vk::Device::null();
+    let _call = LoaderCall::begin()?;
     // SAFETY: the physical device belongs to the instance; the create info and all that it points to (queues,
     // names, chain, root) live until the call returns, and the chain holds only structures the device
     // defines.

@@ -22,8 +22,9 @@
 //!   fails. Callbacks must return; they must not jump out or throw.
 //! * **Panics.** No panic crosses the interface. A panic is a fault of Halite, and arrives as an error of the kind
 //!   `HALITE_ERROR_OTHER`.
-//! * **Processes.** The library has threads and open devices. A child of `fork` must not use it before `exec`. The library
-//!   cannot be unloaded.
+//! * **Processes.** The library has threads and open devices. In a child of `fork` the objects of its parent give the error
+//!   `HALITE_ERROR_INVALID_INPUT`, and freeing them gives nothing back. The child may open devices of its own as far as the driver
+//!   lets it; `exec` has no such limit. The library cannot be unloaded.
 //! * **Enumerations** are `uint32_t`. The library refuses numbers that it does not know.
 //!
 //! # Owns

@@ -17,7 +17,7 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 72] = [
+pub(crate) const FAMILIES: [&str; 73] = [
     "llama-unread",
     "deepseek2-yarn",
     "mistral4-yarn",
@@ -46,6 +46,7 @@ pub(crate) const FAMILIES: [&str; 72] = [
     "mamba-normed",
     "mamba2",
     "jamba",
+    "plamo2",
     "mimo2",
     "step35",
     "openelm",
@@ -93,8 +94,8 @@ pub(crate) const FAMILIES: [&str; 72] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 8] =
-    ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba"];
+pub(crate) const RECURRENT: [&str; 9] =
+    ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba", "plamo2"];
 
 /// Encoders of `conformance/models/gguf_families.py`.
 pub(crate) const ENCODERS: [&str; 9] = [

@@ -3,6 +3,7 @@
 mod common;
 mod foreign;
 mod gguf;
+mod gguf_drawn;
 mod gguf_names;
 mod gguf_t5;
 mod limits;

@@ -538,11 +538,26 @@ def put(w, name, value):
         adds = {bool: w.add_bool, int: w.add_uint32, float: w.add_float32, str: w.add_string}
         adds[type(value)](name, value)
 
+# State-space layers with a decay for each head, which tell behind the convolution where they write and how much.
+LATE_RANK = 64
+LATE = [
+    NORM, ["ssm_in", 2 * SSM_INNER, WIDTH], ["ssm_conv1d", SSM_INNER, SSM_TAPS], ["ssm_x", 2 * SSM_STATE + LATE_RANK, SSM_INNER], ["ssm_dt", SSM_HEADS, LATE_RANK],
+    ["ssm_dt.bias", SSM_HEADS], ["ssm_a", SSM_HEADS], ["ssm_d", SSM_HEADS], ["ssm_out", WIDTH, SSM_INNER], ["ssm_dt_norm!", LATE_RANK], ["ssm_b_norm!", SSM_STATE],
+    ["ssm_c_norm!", SSM_STATE],
+]  # fmt: skip
+PLAMO2 = [["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]
+PLAMO2_ATTENTION = [*attention(SMALL, fused=True), ["attn_q_norm", HEADS, SMALL], ["attn_k_norm", KV_HEADS, SMALL]]
+CASES["plamo2"] = (
+    "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
+    [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
+)  # fmt: skip
 
-def write(path, case, vocabulary, as_floats):
-    """A file, with matrices in Q8_0; or with the same numbers as f32."""
+
+def write(path, case, vocabulary, as_floats, seed=5, added=None):
+    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it."""
     arch, own, layers, *model = {**CASES, **ENCODERS}[case]
-    random = np.random.default_rng(5)
+    random = np.random.default_rng(seed)
+    added = added or (0.2 if len(layers) > 12 else 1.0)
     w = GGUFWriter(path, arch)
     w.add_name(f"tiny {case}")
     count = vocabulary(w)
@@ -564,7 +579,7 @@ def write(path, case, vocabulary, as_floats):
         if len(dims) == 1:
             # Biases are around 0, scales of norms around 1. In many layers what each adds is less, so that rounding does not grow with them.
             made = (0 if name.endswith(".bias") else 1) + 0.2 * random.standard_normal(dims)
-            less = 0.2 if len(layers) > 12 and "post_" in name else 1.0
+            less = added if "post_" in name else 1.0
             w.add_tensor(name, (less * made).astype(np.float32))
             return
         made = (size * random.standard_normal(dims) / np.sqrt(dims[-1])).astype(np.float32)
@@ -611,12 +626,12 @@ def vector_of(llama_of, case, vocabulary):
         return {"tokens": tokens, "vector": rounded(llama_of(path).vector(tokens))}
 
 
-def reference(llama_of, case, vocabulary):
+def reference(llama_of, case, vocabulary, **given):
     """The logits behind a prompt, and behind some tokens more that come one by one."""
     tokens = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "floats.gguf")
-        write(path, case, vocabulary, True)
+        write(path, case, vocabulary, True, **given)
         if case in ALONE:
             llama = llama_of(path, at_once=1)
             for token in tokens[:PROMPT]:

@@ -138,6 +138,12 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// Gives unused pooled memory back to the system.
     fn trim(&self) {}
 
+    /// FAILED_PRECONDITION in a fork of the process that opened it, unless it has neither threads nor anything of the system's. Callers that
+    /// take locks of their own ask first: a thread of the parent may have had them.
+    fn check_process(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Allocates a buffer that exists at once. Contents are undefined. RESOURCE_EXHAUSTED names size and heap.
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;
 

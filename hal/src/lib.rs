@@ -27,9 +27,11 @@ mod file;
 mod footprint;
 pub mod host_memory;
 mod pattern;
+mod process;
 pub mod profile;
 mod registry;
 mod semaphore;
+pub mod sync;
 pub mod uri;
 
 pub use buffer::{Buffer, BufferParams, BufferSpan, WHOLE_BUFFER, read_all};
@@ -51,6 +53,7 @@ pub use halite_abi::{
 };
 pub use inventory;
 pub use pattern::matches_pattern;
+pub use process::{Opener, PerProcess};
 pub use profile::{CommandTime, DeviceProfile, ProfileLog, RawTime, TimedCommand, WorkKind};
 pub use registry::{
     DeviceRequest, DriverEntry, DriverRegistry, DriverSource, ExpectedDriver, Shadowed, Skipped,

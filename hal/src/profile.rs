@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 use crate::{
     BufferRef, Command, CommandList, CommandTarget, Deadline, DispatchCounts, Result, WHOLE_BUFFER, status,

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::RefCell, fmt, sync::Arc};
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use smallvec::{SmallVec, smallvec};
 
 use crate::{Code, Deadline, Result, Status, status};

@@ -10,7 +10,7 @@ use halite::{
 use crate::common::{builder, device, repo};
 
 /// One for each kind of state.
-const NAMES: [&str; 6] = ["lfm2", "granitehybrid", "falcon-h1", "qwen35", "mamba", "jamba"];
+const NAMES: [&str; 7] = ["lfm2", "granitehybrid", "falcon-h1", "qwen35", "mamba", "jamba", "plamo2"];
 
 fn path(name: &str, end: &str) -> std::path::PathBuf {
     repo(&format!("compiler/tests/data/gguf/{name}.{end}"))
@@ -20,9 +20,15 @@ fn generator(device: &Device, name: &str, options: GeneratorOptions) -> Generato
     builder(device).model(path(name, "gguf")).generator(options.context(64)).unwrap()
 }
 
+fn furthest(found: &[f32], wanted: &[f32]) -> f32 {
+    assert_eq!(found.len(), wanted.len());
+    let apart = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+    apart.fold(0.0, |most, apart| if apart.is_nan() { f32::NAN } else { apart.max(most) })
+}
+
 fn near(what: &str, found: &[f32], wanted: &[f32], most: f32) {
-    let largest = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(found.len() == wanted.len() && largest < most, "{what}: {largest}");
+    let largest = furthest(found, wanted);
+    assert!(largest < most, "{what}: {largest}");
 }
 
 /// Logits behind some tokens in a sequence of their own.
@@ -65,6 +71,45 @@ fn states_are_those_of_llama_cpp_in_pieces_and_one_by_one() {
             near(name, whole.logits(), single.logits(), 0.02);
         }
     }
+}
+
+/// More models, in a folder that a variable names, such as those that `conformance/models/gguf_plamo2.py` draws.
+#[test]
+fn answers_of_named_models_are_those_of_llama_cpp() {
+    let Some(folder) = std::env::var_os("HALITE_GGUF_MODELS") else {
+        eprintln!("SKIPPED: HALITE_GGUF_MODELS names no folder");
+        return;
+    };
+    let Some(device) = device() else { return };
+    let mut all: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.retain(|path| path.extension().is_some_and(|end| end == "gguf"));
+    all.sort();
+    let wrong: Vec<_> = all.iter().filter(|path| !is_llama_cpps(&device, path)).collect();
+    assert!(!all.is_empty() && wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), all.len());
+}
+
+/// Whether logits are llama.cpp's behind a prompt, and behind tokens that come one by one, of one sequence alone and of two together.
+fn is_llama_cpps(device: &Device, path: &std::path::Path) -> bool {
+    let (json, options) = (fs::read(path.with_extension("json")).unwrap(), RunOptions::new());
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let tokens = |key: &str| -> Vec<u32> { serde_json::from_value(json[key].clone()).unwrap() };
+    let logits = |key: &str| -> Vec<f32> { serde_json::from_value(json[key].clone()).unwrap() };
+    let given = GeneratorOptions::new().context(64).batch(2);
+    let generator = builder(device).model(path).generator(given).unwrap();
+    let (further, wanted) = (tokens("further"), logits("last"));
+    let mut sequence = generator.sequence().unwrap();
+    sequence.prompt(&tokens("prompt"), &options).unwrap();
+    let mut apart = vec![furthest(sequence.logits(), &logits("logits"))];
+    let (mut copy, saved) = (sequence.fork().unwrap(), sequence.save().unwrap());
+    further.iter().for_each(|token| sequence.append(&[*token], &options).unwrap());
+    apart.push(furthest(sequence.logits(), &wanted));
+    sequence.load(&saved).unwrap();
+    for token in &further {
+        generator.append_each(&mut [(&mut sequence, *token), (&mut copy, *token)], &options).unwrap();
+    }
+    apart.extend([&sequence, &copy].map(|own| furthest(own.logits(), &wanted)));
+    println!("{}: {apart:?}", path.display());
+    apart.iter().all(|apart| *apart < 0.08)
 }
 
 #[test]

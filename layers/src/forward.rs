@@ -54,6 +54,7 @@ forward! {
     fn query_i64(&self, category: &str, key: &str) -> Option<i64>;
     fn memory_stats(&self) -> MemoryStats;
     fn trim(&self);
+    fn check_process(&self) -> Result<()>;
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>>;
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>>;

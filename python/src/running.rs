@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use halite::CancelToken;
+use halite::{CancelToken, hal::PerProcess};
 use pyo3::prelude::*;
 
 use crate::error::cancelled;
@@ -24,64 +24,77 @@ const GRACE: Duration = Duration::from_millis(200);
 
 struct Call {
     number: u64,
-    /// After a fork, the threads of the calls are in the other process.
-    process: u32,
     token: Option<CancelToken>,
 }
 
-struct Calls {
+#[derive(Default)]
+struct State {
     next: u64,
-    /// The process whose interpreter ends: only its main thread begins calls then, for other functions that run at the end.
-    ending: Option<u32>,
+    /// Whether the interpreter ends: only its main thread begins calls then, for other functions that run at the end.
+    ending: bool,
     running: Vec<Call>,
 }
 
-static CALLS: Mutex<Calls> = Mutex::new(Calls { next: 0, ending: None, running: Vec::new() });
-static ENDED: Condvar = Condvar::new();
-
-fn calls() -> MutexGuard<'static, Calls> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+#[derive(Default)]
+struct Calls {
+    state: Mutex<State>,
+    ended: Condvar,
 }
+
+impl Calls {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// After a fork, the threads of the calls are in the other process, and one of them may have had the lock.
+static CALLS: PerProcess<Calls> = PerProcess::new(Calls::default);
 
 /// A call, until it is dropped.
 #[must_use]
-pub struct Running(u64);
+pub struct Running {
+    number: u64,
+    process: u32,
+}
 
 /// Counts a call, which the token cancels when there is one. Fails on other threads than the main one when the interpreter ends.
 pub fn begin(py: Python<'_>, token: Option<&CancelToken>, is_main: bool) -> PyResult<Running> {
-    let process = std::process::id();
-    let mut calls = calls();
-    if calls.ending == Some(process) && !is_main {
+    let mut calls = CALLS.get().lock();
+    if calls.ending && !is_main {
         return Err(cancelled(py, "the interpreter ends: no call can begin on this thread any more"));
     }
     let number = calls.next;
     calls.next += 1;
-    calls.running.push(Call { number, process, token: token.cloned() });
-    Ok(Running(number))
+    calls.running.push(Call { number, token: token.cloned() });
+    Ok(Running { number, process: std::process::id() })
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut calls = calls();
-        calls.running.retain(|call| call.number != self.0);
+        if self.process != std::process::id() {
+            // A function that the call called has forked: it is counted in the other process.
+            return;
+        }
+        let own = CALLS.get();
+        let mut calls = own.lock();
+        calls.running.retain(|call| call.number != self.number);
         // Waking is a call of the system, also where nobody waits.
-        if calls.ending.is_some() {
-            ENDED.notify_all();
+        if calls.ending {
+            own.ended.notify_all();
         }
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "nothing tells when the threads of a driver sleep")]
 fn end_all() {
-    let own = std::process::id();
-    let mut calls = calls();
-    calls.ending = Some(own);
-    calls.running.retain(|call| call.process == own);
+    let own = CALLS.get();
+    let mut calls = own.lock();
+    calls.ending = true;
     if calls.running.is_empty() {
         return;
     }
     calls.running.iter().filter_map(|call| call.token.as_ref()).for_each(CancelToken::cancel);
-    let ended = ENDED.wait_timeout_while(calls, PATIENCE, |calls| !calls.running.is_empty());
+    let ended = own.ended.wait_timeout_while(calls, PATIENCE, |calls| !calls.running.is_empty());
     drop(ended.unwrap_or_else(PoisonError::into_inner));
     std::thread::sleep(GRACE);
 }

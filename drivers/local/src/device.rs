@@ -32,7 +32,6 @@ const DEVICE_ID: &str = "local";
 /// The host's processor as a device.
 #[derive(Debug)]
 pub(crate) struct LocalDevice {
-    info: DeviceInfo,
     formats: Vec<&'static str>,
     threads: usize,
     untrusted: bool,
@@ -46,6 +45,7 @@ impl LocalDevice {
         let leader = settings.threads.unwrap_or(0) as u32;
         let engine = Arc::new(Engine {
             id: next_device_id(),
+            info,
             memory: Memory::new(settings.memory),
             profile: Arc::default(),
             queue: Queue::default(),
@@ -53,7 +53,6 @@ impl LocalDevice {
             pool: settings.threads.map(|threads| Pool::new(threads, settings.patience)),
         });
         let device = LocalDevice {
-            info,
             formats: settings.formats(),
             threads: settings.threads.unwrap_or(1),
             untrusted: settings.untrusted,
@@ -70,6 +69,11 @@ impl Drop for LocalDevice {
     /// What was accepted is still done, by the threads or, when they are gone, by whoever makes it ready.
     fn drop(&mut self) {
         if let Some(pool) = &self.engine.pool {
+            if pool.opener().is_forked() {
+                // Its threads, and the locks that they had, are in the other process.
+                std::mem::forget(self.engine.clone());
+                return;
+            }
             self.engine.start();
             pool.close();
         }
@@ -82,13 +86,13 @@ impl Device for LocalDevice {
     }
 
     fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.engine.info
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Option<i64> {
         match (category, key) {
             (query::DEVICE_ID, pattern) => {
-                let names = [DEVICE_ID, self.info.driver.as_str()];
+                let names = [DEVICE_ID, self.engine.info.driver.as_str()];
                 Some(names.iter().any(|name| matches_pattern(pattern, name)).into())
             }
             (query::EXECUTABLE_FORMAT, format) => Some(self.formats.contains(&format).into()),
@@ -106,14 +110,22 @@ impl Device for LocalDevice {
     }
 
     fn trim(&self) {
-        self.engine.memory.trim();
+        if self.check_process().is_ok() {
+            self.engine.memory.trim();
+        }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        self.engine.check_process()
     }
 
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
+        self.check_process()?;
         Ok(Arc::new(LocalBuffer::new(self.engine.id, &self.engine.memory, params, byte_length)?))
     }
 
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {
+        self.check_process()?;
         Ok(Arc::new(LocalSemaphore::new(self.engine.clone(), initial)))
     }
 
@@ -137,6 +149,7 @@ impl Device for LocalDevice {
         params: &BufferParams,
         byte_length: u64,
     ) -> Result<Arc<dyn Buffer>> {
+        self.check_process()?;
         let buffer =
             Arc::new(LocalBuffer::promised(self.engine.id, &self.engine.memory, params, byte_length)?);
         self.engine.submit(Operation::new(wait.clone(), signal.clone(), Work::Alloca(buffer.clone())));
@@ -150,16 +163,19 @@ impl Device for LocalDevice {
         signal: &Fence,
         op: QueueOp,
     ) -> Result<()> {
+        self.check_process()?;
         self.engine.submit(Operation::new(wait.clone(), signal.clone(), Work::Operation(op)));
         Ok(())
     }
 
     fn queue_flush(&self, _affinity: QueueAffinity) -> Result<()> {
+        self.check_process()?;
         self.engine.start();
         Ok(())
     }
 
     fn wait_idle(&self, deadline: Deadline) -> Result<()> {
+        self.check_process()?;
         self.engine.wait_idle(deadline)
     }
 

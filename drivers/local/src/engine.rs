@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use halite_hal::{Deadline, Semaphore, SemaphorePoint};
+use halite_hal::{Deadline, DeviceInfo, Semaphore, SemaphorePoint};
 use parking_lot::Mutex;
 
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Engine {
     /// Identity of the device.
     pub id: u64,
+    /// What enumeration says about it.
+    pub info: DeviceInfo,
     /// Memory of its buffers.
     pub memory: Arc<Memory>,
     /// Measures commands while a profile is taken.
@@ -38,6 +40,11 @@ impl Engine {
             return None;
         }
         semaphore.as_any().downcast_ref()
+    }
+
+    /// FAILED_PRECONDITION in a fork of the process that has the threads. A device without threads can go on there.
+    pub fn check_process(&self) -> halite_abi::Result<()> {
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.opener().check(&self.info))
     }
 
     /// Makes sure that ready work is done soon: by a thread of the pool, or here where there is none.

@@ -17,8 +17,10 @@ use std::{
 };
 
 use halite_abi::{Result, status};
-use halite_hal::Deadline;
-use parking_lot::{Condvar, Mutex};
+use halite_hal::{
+    Deadline, Opener,
+    sync::{Condvar, Mutex},
+};
 
 use crate::{
     engine::Engine,
@@ -32,6 +34,7 @@ const LOOKS: u32 = 64;
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: usize,
+    opener: Opener,
 }
 
 struct Shared {
@@ -78,7 +81,12 @@ impl Pool {
             looking: AtomicUsize::new(0),
             patience,
         };
-        Pool { shared: Arc::new(shared), threads }
+        Pool { shared: Arc::new(shared), threads, opener: Opener::here() }
+    }
+
+    /// The process that has the threads.
+    pub fn opener(&self) -> Opener {
+        self.opener
     }
 
     /// Threads that may help whoever leads: one less than there are, because the leader works too.

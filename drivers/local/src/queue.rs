@@ -11,8 +11,8 @@
 use std::{collections::VecDeque, fmt, sync::Arc, thread};
 
 use halite_abi::{Code, Result, Status, bail};
+use halite_hal::sync::{Condvar, Mutex};
 use halite_hal::{Deadline, Fence};
-use parking_lot::{Condvar, Mutex};
 
 use crate::{
     engine::Engine,

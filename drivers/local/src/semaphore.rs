@@ -82,6 +82,7 @@ impl Semaphore for LocalSemaphore {
 
     /// A program may poll: work that the answer depends on is started.
     fn query(&self) -> Result<u64> {
+        self.engine.check_process()?;
         if self.is_pending()? {
             self.engine.start();
         }
@@ -98,6 +99,7 @@ impl Semaphore for LocalSemaphore {
 
     /// Does the work that leads to `value` on the calling thread, as far as nobody else is at it.
     fn wait(&self, value: u64, deadline: Deadline) -> Result<()> {
+        self.engine.check_process()?;
         while !self.is_reached(value)? {
             if deadline.remaining().is_some_and(|left| left.is_zero()) {
                 self.engine.start();

@@ -7,8 +7,8 @@
 use std::{collections::VecDeque, fmt, sync::Arc};
 
 use halite_abi::{Code, Result, ResultExt, Status, bail, status};
+use halite_hal::sync::{Condvar, Mutex};
 use halite_hal::{BufferSpan, Deadline, Fence, File, QueueOp};
-use parking_lot::{Condvar, Mutex};
 
 use crate::{
     buffer::NullBuffer,

@@ -62,6 +62,7 @@ impl VulkanBuffer {
     }
 
     fn check(&self, offset: u64, length: usize) -> Result<()> {
+        self.core.ctx.check_process()?;
         match offset.checked_add(length as u64) {
             Some(end) if end <= self.byte_length => Ok(()),
             _ => Err(status!(
@@ -137,6 +138,7 @@ impl Buffer for VulkanBuffer {
     }
 
     fn bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
+        self.core.ctx.check_process()?;
         let read = self.read.get_mut().take();
         self.core.finish_point(read)?;
         // Work that has finished holds what it used until somebody looks.
@@ -151,6 +153,7 @@ impl Buffer for VulkanBuffer {
             Ok(own) => own,
             Err(shared) => return read_all(shared.as_ref(), length),
         };
+        own.core.ctx.check_process()?;
         let (core, storage) = (own.core.clone(), own.storage()?);
         drop(own.take_storage());
         // Work that has finished holds what it used until somebody looks.

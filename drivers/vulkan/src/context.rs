@@ -9,11 +9,12 @@ use std::{
 
 use ash::vk;
 use halite_facts::{DeviceFacts, DeviceType};
-use halite_hal::{DeviceInfo, Result, Status};
+use halite_hal::{DeviceInfo, Opener, Result, Status};
 
 use crate::{
     discovery::Found,
     error::vk_error,
+    forks::{LoaderCall, SharesThreads},
     import::{Caller, QueueLock},
     instance::InstanceContext,
     options::VulkanOptions,
@@ -39,7 +40,7 @@ pub(crate) struct DeviceContext {
     /// Process-unique identity.
     pub id: u64,
     /// The process that opened it.
-    process: u32,
+    opener: Opener,
     /// The instance it comes from.
     pub instance: Arc<InstanceContext>,
     /// The physical device that it was opened on.
@@ -68,6 +69,8 @@ pub(crate) struct DeviceContext {
     pub pipeline_cache: PipelineCache,
     /// Whose device it is, if the program opened it.
     pub(crate) caller: Option<Caller>,
+    /// Where all devices of the driver share threads.
+    shares_threads: Option<SharesThreads>,
     /// The first failure that said that the device is lost.
     loss: OnceLock<Status>,
 }
@@ -151,7 +154,12 @@ impl DeviceContext {
 
     /// Whether this is a fork of the process that opened the device: nothing of it may be used, nor given back.
     pub(crate) fn is_forked(&self) -> bool {
-        self.process != std::process::id()
+        self.opener.is_forked()
+    }
+
+    /// FAILED_PRECONDITION in such a fork.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.opener.check(&self.info)
     }
 
     /// What the first call that noticed a loss of the device reported.
@@ -184,6 +192,8 @@ impl Drop for DeviceContext {
             self.wait_idle();
             self.pipeline_cache.destroy(&self.device);
             if self.caller.is_none() {
+                // A fork without the lock's owner has opened nothing that could be closed.
+                let _call = LoaderCall::begin();
                 self.device.destroy_device(None);
             }
         }

@@ -82,6 +82,10 @@ impl Device for VulkanDevice {
         self.core.allocator.trim();
     }
 
+    fn check_process(&self) -> Result<()> {
+        self.core.ctx.check_process()
+    }
+
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         self.core.check_lost()?;
         let (storage, _) = self.core.allocator.allocate(params, byte_length, None)?;

@@ -129,6 +129,9 @@ mod tests {
         assert_eq!(get("dispatch_abis"), Some("descriptors"));
         assert!(info.target.is_some_and(|t| t.starts_with("cpu-swiftshader-")));
         assert!(get("target_found_by").is_some_and(|t| t.starts_with("exact device id: ")));
-        assert_eq!(get("workarounds"), Some("swiftshader-no-bda swiftshader-growing-cache"));
+        assert_eq!(
+            get("workarounds"),
+            Some("swiftshader-no-bda swiftshader-growing-cache swiftshader-forks")
+        );
     }
 }

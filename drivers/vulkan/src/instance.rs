@@ -10,7 +10,7 @@ use std::{
 
 use ash::vk;
 use halite_facts::VERSION_1_1;
-use halite_hal::{Result, Status, status};
+use halite_hal::{PerProcess, Result, Status, status};
 use parking_lot::Mutex;
 
 #[cfg(test)]
@@ -19,6 +19,7 @@ pub use messages::validation_message_count;
 
 use crate::{
     error::vk_error,
+    forks::LoaderCall,
     loader::{Origin, VulkanLibrary, install_advice},
     options::{ValidationModes, VulkanOptions},
 };
@@ -103,15 +104,18 @@ impl InstanceContext {
     /// Instances without validation are never destroyed, and there is one for each library: with its last instance,
     /// a loader unloads the drivers, and Mesa's leave exit handlers behind, which then run unmapped code when the
     /// process ends. Instances with validation are destroyed, because the layer reports leaks at that time.
+    ///
+    /// A child of `fork` makes its own: drivers on processors have threads for each instance, which stay in the parent.
     pub(crate) fn get(source: Source, options: &VulkanOptions) -> Result<Arc<Self>> {
-        static KNOWN: Mutex<Known> = Mutex::new(Known { kept: Vec::new(), validated: Vec::new() });
+        static KNOWN: PerProcess<Mutex<Known>> =
+            PerProcess::new(|| Mutex::new(Known { kept: Vec::new(), validated: Vec::new() }));
         let key = InstanceKey {
             source,
             api_version: options.api_version,
             validation: options.validation,
             names: options.names_wanted(),
         };
-        let mut known = KNOWN.lock();
+        let mut known = KNOWN.get().lock();
         if !key.validation.any() {
             return known.kept(key);
         }
@@ -120,6 +124,7 @@ impl InstanceContext {
     }
 
     fn create(key: InstanceKey) -> Result<Self> {
+        let _call = LoaderCall::begin()?;
         let library = match &key.source {
             Source::Loader(preferred) => VulkanLibrary::load(preferred)?,
             Source::Driver(path) => VulkanLibrary::load_driver(path)?,
@@ -166,6 +171,7 @@ impl InstanceContext {
 
     /// The physical devices, in the library's order.
     pub(crate) fn physical_devices(&self) -> Result<Vec<vk::PhysicalDevice>> {
+        let _call = LoaderCall::begin()?;
         // SAFETY: the instance is alive as long as self.
         match unsafe { self.instance.enumerate_physical_devices() } {
             Ok(devices) => Ok(devices),
@@ -181,6 +187,8 @@ impl Drop for InstanceContext {
         if !self.owned {
             return;
         }
+        // A fork without the lock's owner has made nothing that could be ended.
+        let _call = LoaderCall::begin();
         if let Some(messenger) = self.messenger.take() {
             // SAFETY: the instance is still alive, and nobody else has the messenger.
             unsafe { messenger.destroy() };

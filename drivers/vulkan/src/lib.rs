@@ -21,6 +21,7 @@ mod enumerate;
 mod error;
 mod executable;
 mod fault;
+mod forks;
 mod icd;
 pub mod import;
 mod instance;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use ash::vk;
-use halite_hal::{Result, Status, status};
+use halite_hal::{PerProcess, Result, Status, status};
 use parking_lot::Mutex;
 
 use crate::{error::load_reason, icd};
@@ -56,7 +56,7 @@ impl std::fmt::Display for VulkanLibrary {
 }
 
 /// The libraries of this process.
-static LOADED: Mutex<Vec<&'static VulkanLibrary>> = Mutex::new(Vec::new());
+static LOADED: PerProcess<Mutex<Vec<&'static VulkanLibrary>>> = PerProcess::new(Mutex::default);
 
 /// File names of the system's loader, in the order they are tried.
 const LOADER_NAMES: &[&str] = if cfg!(windows) {
@@ -73,7 +73,7 @@ impl VulkanLibrary {
     /// Loads the first loader that works: the given paths (files, or folders that hold one), then the system's.
     /// UNAVAILABLE lists what was tried.
     pub(crate) fn load(preferred: &[PathBuf]) -> Result<&'static VulkanLibrary> {
-        let mut loaded = LOADED.lock();
+        let mut loaded = LOADED.get().lock();
         let mut tried = Vec::new();
         for path in candidates(preferred) {
             if let Some(known) = loaded.iter().find(|l| l.path == path && l.origin == Origin::Loader) {
@@ -89,7 +89,7 @@ impl VulkanLibrary {
 
     /// Loads a driver's library without a loader. UNAVAILABLE says why it cannot be used.
     pub(crate) fn load_driver(path: &Path) -> Result<&'static VulkanLibrary> {
-        let mut loaded = LOADED.lock();
+        let mut loaded = LOADED.get().lock();
         if let Some(known) =
             loaded.iter().find(|l| l.path == path && matches!(l.origin, Origin::Direct { .. }))
         {
@@ -107,7 +107,7 @@ impl VulkanLibrary {
     /// # Safety
     /// The function is `vkGetInstanceProcAddr` of a library that stays loaded.
     pub(crate) unsafe fn of_caller(functions: vk::PFN_vkGetInstanceProcAddr) -> &'static VulkanLibrary {
-        let mut loaded = LOADED.lock();
+        let mut loaded = LOADED.get().lock();
         let same = |l: &&&VulkanLibrary| {
             l.origin == Origin::Caller
                 && l.entry.static_fn().get_instance_proc_addr as usize == functions as usize

@@ -16,9 +16,9 @@ use std::{
 };
 
 use ash::vk;
+use halite_hal::sync::{Condvar, Mutex, MutexGuard};
 use halite_hal::{Code, Deadline, Result, Status, status};
 use halite_spirv::access::AccessPlan;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use compile_pool::CompilePool;
 pub(crate) use layout::{KernelBinding, KernelLayout, LayoutDesc};

@@ -10,7 +10,7 @@ use ash::vk;
 use halite_facts::{DeviceFacts, Memory, MemoryHeap, MemoryTypeFacts, QueueFamily, VERSION_1_1};
 use halite_hal::Result;
 
-use crate::{error::vk_error, instance::InstanceContext};
+use crate::{error::vk_error, forks::LoaderCall, instance::InstanceContext};
 
 /// The facts of a device.
 pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceFacts> {
@@ -36,6 +36,7 @@ pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> 
 }
 
 fn extensions(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Vec<String>> {
+    let _call = LoaderCall::begin()?;
     // SAFETY: the physical device belongs to this instance, which is alive.
     let found = unsafe { instance.enumerate_device_extension_properties(physical) }
         .map_err(|r| vk_error("vkEnumerateDeviceExtensionProperties", r, "", ""))?;

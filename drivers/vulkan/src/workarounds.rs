@@ -19,6 +19,8 @@ pub enum Avoid {
     PushDescriptors,
     /// Use a pipeline cache, also within a run.
     PipelineCache,
+    /// Open a device in a process that was forked while another one of the driver was open.
+    ForkedDevices,
     /// Fill 4096 bytes or more from a byte that is no multiple of 16.
     UnalignedFill,
     /// Require a subgroup size of pipelines.
@@ -69,6 +71,7 @@ impl Avoid {
             | Avoid::Halves
             | Avoid::PushDescriptors
             | Avoid::PipelineCache
+            | Avoid::ForkedDevices
             | Avoid::UnalignedFill => &[],
         }
     }

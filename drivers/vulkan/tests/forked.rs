@@ -10,7 +10,8 @@ use std::sync::{
 };
 
 use common::*;
-use halite_hal::{Code, Device, Fence, QueueOp};
+use halite_hal::{Code, Device, Driver as _, Fence, Options, QueueOp};
+use halite_vulkan::VulkanDriver;
 
 /// How often a process with busy threads forks.
 const FORKS: usize = 40;
@@ -70,6 +71,39 @@ fn a_fork_is_told_that_the_device_is_its_parents() {
         });
         assert_eq!(status, 0, "the number of the first call that was not refused times 256, or the signal");
         // The parent goes on.
+        run(device, fill(4));
+        assert_eq!(read(&data), [4; 64]);
+    });
+}
+
+/// Whether a device can be opened in a fork, and does its work there; or whether it is refused with the reason.
+fn opens_own(path: &str, options: &Options) -> bool {
+    let device = match VulkanDriver.open(path, options) {
+        Ok(device) => device,
+        Err(refused) => return refused.message().contains("swiftshader-forks"),
+    };
+    let data = buffer(&device, &[1; 64]);
+    run(&device, QueueOp::Fill { target: span(&data, 0, 64), pattern: 3, pattern_length: 1 });
+    read(&data) == [3; 64]
+}
+
+#[test]
+fn a_fork_opens_devices_of_its_own() {
+    // The validation layer is not what this is about.
+    on_devices(&[&[("validation", "off")]], |device| {
+        let data = buffer(device, &[1; 64]);
+        let fill =
+            |value: u64| QueueOp::Fill { target: span(&data, 0, 64), pattern: value, pattern_length: 1 };
+        run(device, fill(2));
+        let path = device.info().path.clone();
+        let mut options = Options::from([("pipeline_cache".to_owned(), "off".to_owned())]);
+        if let Ok(icd) = std::env::var("HALITE_TEST_ICD") {
+            options.insert("icd".to_owned(), icd);
+        }
+        let child = || if opens_own(&path, &options) && opens_own(&path, &options) { 0 } else { 1 };
+        assert_eq!(forked(child), 0, "256 where it was refused or wrong, or the signal (14: it waited)");
+        // A fork of a fork, and a fork without the threads that the parent's device lets wait.
+        assert_eq!(forked(|| i32::from(child() != 0 || forked(child) != 0)), 0);
         run(device, fill(4));
         assert_eq!(read(&data), [4; 64]);
     });

@@ -107,7 +107,7 @@ impl Sequence {
 
     /// No calls yet, of a function that chooses.
     fn calls_ahead<'a>(&self, chooser: Chooser<'a>, options: &RunOptions) -> Result<Calls<'a>> {
-        let limits = self.generator.session().begin(options);
+        let limits = self.generator.session().begin(options)?;
         let row = Tensor::from_slice(&[0i32], [1])?;
         let row =
             self.generator.session().device().map_or(Ok(row.clone()), |device| row.to_device(device))?;

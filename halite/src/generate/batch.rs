@@ -63,7 +63,7 @@ impl Generator {
         options: &RunOptions,
     ) -> Result<Vec<Next>> {
         members.iter().try_for_each(|(sequence, _)| self.check_own(sequence))?;
-        let limits = self.session().begin(options);
+        let limits = self.session().begin(options)?;
         limits.check("a step of several sequences")?;
         let before = members.iter().map(|(own, sampler)| ((**sampler).clone(), own.tokens().len()));
         let before: Vec<(Sampler, usize)> = before.collect();
@@ -177,7 +177,7 @@ impl Generator {
     /// Adds tokens, those of neighbours together.
     fn add(&self, mut all: Vec<Added<'_>>, options: &RunOptions) -> Result<()> {
         let Some(seats) = self.seats().filter(|_| all.len() > 1) else { return alone(all, options) };
-        let limits = self.session().begin(options);
+        let limits = self.session().begin(options)?;
         for added in &mut all {
             added.sequence.begin_again(options)?;
             added.sequence.sit(seats, &limits)?;

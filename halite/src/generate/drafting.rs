@@ -156,7 +156,7 @@ impl Sequence {
         let positions: Vec<i64> = (first..first + size).map(|position| position as i64).collect();
         let (all, positions) = (Tensor::from_slice(&all, [size])?, Tensor::from_slice(&positions, [size])?);
         let inputs = [("tokens", &all), ("positions", &positions)].into();
-        let limits = self.generator.session().begin(options);
+        let limits = self.generator.session().begin(options)?;
         let unread = draft.verify.info().outputs.iter().position(|output| output.name == LOGITS);
         let state = self.kept()?;
         state.change(&draft.verify)?;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex};
+use halite_hal::sync::{Condvar, Mutex};
 
 use crate::{CancelToken, Result, kept::Kept, options::Limits};
 

@@ -155,7 +155,6 @@ impl Session {
         let output_names = functions.iter().map(names).collect();
         let (names, time) = (Names::of(&functions), OnceLock::new());
         let own = functions.iter().map(|_| Mutex::default()).collect();
-        let habit = Arc::default();
         Session(Arc::new(Inner {
             devices,
             functions,
@@ -164,7 +163,7 @@ impl Session {
             own,
             default,
             time,
-            habit,
+            habit: Arc::default(),
             program,
         }))
     }
@@ -174,9 +173,10 @@ impl Session {
         self.0.time.get_or_init(|| time);
     }
 
-    /// The options of a call that begins now.
-    pub(crate) fn begin(&self, options: &RunOptions) -> Limits {
-        options.begin_within(self.0.time.get().copied())
+    /// The options of a call that begins now. Fails in a fork of the process that opened a device, before anything there is waited for.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Result<Limits> {
+        self.0.devices.iter().try_for_each(|device| device.hal().check_process())?;
+        Ok(options.begin_within(self.0.time.get().copied()))
     }
 
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
@@ -378,7 +378,7 @@ impl Function {
     /// # Errors
     /// As [`Function::run`], and when the options end it.
     pub fn run_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = self.session.begin(options);
+        let limits = self.session.begin(options)?;
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.run_within(inputs.into(), &limits));
         }
@@ -399,7 +399,7 @@ impl Function {
     /// # Errors
     /// As [`Function::start`], and when the options end it.
     pub fn start_with(&self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Pending> {
-        let limits = self.session.begin(options);
+        let limits = self.session.begin(options)?;
         if self.info().keeps_state() {
             return self.on_own_state(&limits, |state| state.start_within(inputs.into(), &limits));
         }
@@ -447,7 +447,7 @@ impl Function {
             Content::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-                self.session.begin(options).check("getting ready")
+                self.session.begin(options)?.check("getting ready")
             }
             #[cfg(feature = "compiler")]
             Content::Model(_) if self.info().keeps_state() => {
@@ -487,7 +487,7 @@ impl Function {
         inputs: impl Into<Inputs>,
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
-        let (info, limits) = (self.info(), self.session.begin(options));
+        let (info, limits) = (self.info(), self.session.begin(options)?);
         let values = match info.keeps_state() {
             true => self.on_own_state(&limits, |state| state.values_within(inputs.into(), &limits))?,
             false => inputs.into().in_order(&info.input_names(), &info.name)?,

@@ -12,8 +12,8 @@ use halite_compiler::{
     Capacities, Coverage,
     signature::{Bindings, Signature},
 };
+use halite_hal::sync::{Condvar, Mutex};
 use halite_runtime as runtime;
-use parking_lot::{Condvar, Mutex};
 
 use super::{lists, started::Group};
 use crate::{Error, Result, Value, options::Limits};

@@ -153,7 +153,7 @@ impl State {
     /// # Errors
     /// As [`State::run`], and when the options end it.
     pub fn run_with(&mut self, inputs: impl Into<Inputs>, options: &RunOptions) -> Result<Outputs> {
-        let limits = self.function.session().begin(options);
+        let limits = self.function.session().begin(options)?;
         self.run_within(inputs.into(), &limits)
     }
 

@@ -25,7 +25,7 @@ impl State {
         options: &RunOptions,
     ) -> Result<(Outputs, Profile)> {
         let function = self.function.clone();
-        let limits = function.session().begin(options);
+        let limits = function.session().begin(options)?;
         let values = self.values_within(inputs.into(), &limits)?;
         let handed = Handed { kept: true, capacities: self.capacities(), ..Handed::default() };
         profiling::profile_so(&function, &values, &handed, &limits, |call| {

@@ -109,6 +109,8 @@ pub(super) struct Family {
     pub bare_norms: bool,
     /// Whether the model reads all tokens at once and writes none.
     pub encoder: bool,
+    /// Whether state-space layers whose heads decay tell behind their convolution where they write and read, and how much.
+    pub late_places: bool,
     /// The encoder in front of it, whose states its layers attend to behind those of its own tokens.
     pub front: Option<&'static Family>,
     /// Whether the metadata's factor of logits divides them.

@@ -10,6 +10,8 @@ use super::{
 const MOST_TAPS: u64 = 16;
 /// Most elements of a state along one dimension.
 const MOST_ELEMENTS: u64 = 1 << 18;
+/// Fewest elements of what tells how much is written, where the metadata do not say how many there are.
+const FEWEST_RANK: u64 = 64;
 /// States are rows of a multiple of so many elements: so those of several sequences begin at multiples of 256 bytes, which is the
 /// most that Vulkan lets a device ask for.
 const ROUND: u64 = 64;
@@ -97,6 +99,8 @@ pub(super) struct StateSpace {
     pub groups: u64,
     /// Places of a state.
     pub state: u64,
+    /// Elements of what tells how much is written, where that and the places come behind the convolution.
+    pub rank: Option<u64>,
 }
 
 /// Sizes of a state-space layer whose decay differs from place to place.
@@ -126,9 +130,9 @@ impl StateSpace {
         self.inner / self.heads
     }
 
-    /// Channels of its convolution: what is written, and where it is written and read.
+    /// Channels of its convolution: what is written, and where it is written and read, unless that comes later.
     pub fn convolved(&self) -> u64 {
-        self.inner + 2 * self.groups * self.state
+        self.inner + if self.rank.is_some() { 0 } else { 2 * self.groups * self.state }
     }
 
     /// What it keeps behind the convolution.
@@ -203,7 +207,8 @@ impl Recurrent {
         let (inner, heads, state) = (count("inner_size")?, count("time_step_rank")?, count("state_size")?);
         let taps = taps(keys, "ssm.conv_kernel")?;
         let is_small = [inner, heads, state].iter().all(|size| *size <= MOST_ELEMENTS);
-        if has("ssm_x.weight") {
+        let late = keys.family.late_places;
+        if has("ssm_x.weight") && !late {
             let normed = keys.flag("ssm.dt_b_c_rms")?.unwrap_or(false);
             let own = Selective { taps, inner, rank: heads, state, normed };
             return match is_small {
@@ -213,7 +218,9 @@ impl Recurrent {
                 }
             };
         }
-        let groups = count("group_count")?;
+        // Later places are those of all heads, whatever the metadata say.
+        let groups = if late { 1 } else { count("group_count")? };
+        let rank = if late { Some(FEWEST_RANK.max(keys.count("embedding_length")? / 16)) } else { None };
         let is_delta = has("ssm_ba.weight") || has("ssm_beta.weight");
         let fits = is_small
             && groups <= MOST_ELEMENTS
@@ -223,7 +230,7 @@ impl Recurrent {
         match (fits, is_delta) {
             (true, true) => Ok(Some(Recurrent::DeltaNet(DeltaNet { taps, heads, groups, state }))),
             (true, false) => {
-                Ok(Some(Recurrent::StateSpace(StateSpace { taps, inner, heads, groups, state })))
+                Ok(Some(Recurrent::StateSpace(StateSpace { taps, inner, heads, groups, state, rank })))
             }
             _ => Err(invalid(format!(
                 "{inner} elements in {heads} heads of {groups} groups, with states of {state} ('{}')",

@@ -31,6 +31,20 @@ struct Tokens {
     places: [TensorId; 2],
 }
 
+/// What a layer makes of its tokens before they meet the state.
+struct Parts {
+    /// `[rows, inner]`.
+    gate: TensorId,
+    /// What they write, the same.
+    own: TensorId,
+    /// As in [`Tokens`].
+    places: [TensorId; 2],
+    /// How much, before a bias and softplus: `[rows, heads]`.
+    steps: TensorId,
+    /// What the convolution needs in the call behind.
+    kept: Option<TensorId>,
+}
+
 impl Call<'_> {
     /// A state-space layer.
     pub fn state_space(
@@ -39,21 +53,13 @@ impl Call<'_> {
         given: Given<'_>,
         sizes: &StateSpace,
     ) -> Result<(TensorId, Vec<TensorId>)> {
-        let Given { layer, x, held, .. } = given;
+        let Given { layer, held, .. } = given;
         let (inner, heads, width) = (sizes.inner, sizes.heads, self.hyper.width);
-        let (conv, group) = (sizes.convolved(), sizes.groups * sizes.state);
-        let all = self.linear(b, x, layer, "ssm_in", [inner + conv + heads, width])?;
-        let gate = self.columns(b, all, 0, inner)?;
-        let own = self.columns(b, all, inner, conv)?;
-        let steps = self.columns(b, all, inner + conv, heads)?;
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, conv], held.state(0))?;
-        let x = self.columns(b, own, 0, inner)?;
-        let x = self.heads_first(b, x, [heads, sizes.head()])?;
-        let places = |b: &mut Builder, first: u64| {
-            let part = self.columns(b, own, first, group)?;
-            self.heads_first(b, part, [sizes.groups, sizes.state])
+        let Parts { gate, own: x, places, steps, kept } = match sizes.rank {
+            None => self.parts_at_once(b, given, sizes)?,
+            Some(rank) => self.parts_in_turn(b, given, sizes, rank)?,
         };
-        let places = [places(b, inner)?, places(b, inner + group)?];
+        let x = self.heads_first(b, x, [heads, sizes.head()])?;
         let (steps, decay) = self.decays(b, steps, layer, heads)?;
         let decay = b.cumulative_sum(decay, 2, false, false)?;
         let written = b.binary(Function::Mul, x, steps)?;
@@ -70,8 +76,60 @@ impl Call<'_> {
             p.call(Function::Mul, &[x[0], gate])
         })?;
         let made = self.grouped_norm(b, made, layer, sizes)?;
-        let made = self.linear(b, made, layer, "ssm_out", [width, inner])?;
+        let mut made = self.linear(b, made, layer, "ssm_out", [width, inner])?;
+        if self.hyper.family.late_places {
+            made = self.layer_norm(b, made, layer, "post_attention_norm")?;
+        }
         Ok((made, kept.into_iter().chain(state).collect()))
+    }
+
+    /// Parts that come of one product, all but gates and steps behind a convolution.
+    fn parts_at_once(&self, b: &mut Builder, given: Given<'_>, sizes: &StateSpace) -> Result<Parts> {
+        let Given { layer, x, held, .. } = given;
+        let (inner, heads, conv) = (sizes.inner, sizes.heads, sizes.convolved());
+        let group = sizes.groups * sizes.state;
+        let all = self.linear(b, x, layer, "ssm_in", [inner + conv + heads, self.hyper.width])?;
+        let gate = self.columns(b, all, 0, inner)?;
+        let own = self.columns(b, all, inner, conv)?;
+        let steps = self.columns(b, all, inner + conv, heads)?;
+        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, conv], held.state(0))?;
+        let places = |b: &mut Builder, first: u64| {
+            let part = self.columns(b, own, first, group)?;
+            self.heads_first(b, part, [sizes.groups, sizes.state])
+        };
+        let places = [places(b, inner)?, places(b, inner + group)?];
+        Ok(Parts { gate, own: self.columns(b, own, 0, inner)?, places, steps, kept })
+    }
+
+    /// Parts of which places and steps come of what is behind the convolution, each with a norm. Each head has its gates beside what it
+    /// writes.
+    fn parts_in_turn(
+        &self,
+        b: &mut Builder,
+        given: Given<'_>,
+        sizes: &StateSpace,
+        rank: u64,
+    ) -> Result<Parts> {
+        let Given { layer, x, held, .. } = given;
+        let (inner, heads, head, state) = (sizes.inner, sizes.heads, sizes.head(), sizes.state);
+        let both = self.linear(b, x, layer, "ssm_in", [2 * inner, self.hyper.width])?;
+        let both = b.reshape_to(both, &[self.rows() * heads, (2 * head).into()])?;
+        let half = |b: &mut Builder, first: u64| {
+            let half = self.columns(b, both, first, head)?;
+            b.reshape_to(half, &[self.rows(), inner.into()])
+        };
+        let (gate, own) = (half(b, 0)?, half(b, head)?);
+        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, inner], held.state(0))?;
+        let all = self.linear(b, own, layer, "ssm_x", [2 * state + rank, inner])?;
+        let part = |b: &mut Builder, first: u64, length: u64, norm: &str| {
+            let part = self.columns(b, all, first, length)?;
+            self.row_norm(b, part, layer, norm, length)
+        };
+        let [write, read] = [part(b, 0, state, "ssm_b_norm")?, part(b, state, state, "ssm_c_norm")?];
+        let places = [self.heads_first(b, write, [1, state])?, self.heads_first(b, read, [1, state])?];
+        let steps = part(b, 2 * state, rank, "ssm_dt_norm")?;
+        let steps = self.product(b, steps, layer, "ssm_dt", [heads, rank])?;
+        Ok(Parts { gate, own, places, steps, kept })
     }
 
     /// A causal convolution with its bias, through a SiLU.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ash::vk;
-use halite_hal::{Code, Result, Status, next_device_id};
+use halite_hal::{Code, Opener, Result, Status, next_device_id};
 
 use super::{DeviceContext, QueueHandle, device_text};
 use halite_facts::{DeviceFacts, Feature};
@@ -14,6 +14,7 @@ use halite_facts::{DeviceFacts, Feature};
 use crate::{
     discovery::Found,
     error::vk_error,
+    forks::{LoaderCall, SharesThreads},
     import::Caller,
     instance::{InstanceContext, no_layers},
     loader::Origin,
@@ -22,7 +23,7 @@ use crate::{
     plan::{DevicePlan, PlanError},
     probe::features::FeatureChain,
     target::TargetRanks,
-    workarounds::Workarounds,
+    workarounds::{Avoid, Workarounds},
 };
 
 pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContext> {
@@ -35,6 +36,8 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
     for workaround in &plan.workarounds {
         log::info!("device '{}': workaround {}: {}", facts.name, workaround.name, workaround.reason);
     }
+    let shared = workarounds.find(Avoid::ForkedDevices);
+    let shares_threads = shared.map(|why| SharesThreads::count(&info, why)).transpose()?;
     let device = create(&instance, physical, &facts, &plan)?;
     let queues = plan.queues.iter().map(|q| QueueHandle {
         // SAFETY: the device was created with this queue.
@@ -42,7 +45,10 @@ pub(super) fn open(found: &Found, options: VulkanOptions) -> Result<DeviceContex
         family: q.family,
     });
     let queues = queues.collect();
-    Ok(assemble(Found { instance, physical, info, facts }, options, plan, (device, queues), None))
+    let found = Found { instance, physical, info, facts };
+    let mut context = assemble(found, options, plan, (device, queues), None);
+    context.shares_threads = shares_threads;
+    Ok(context)
 }
 
 /// The context of a device that the program opened.
@@ -76,7 +82,7 @@ fn assemble(
     let pipeline_cache = PipelineCache::open(&device, &facts, &options, plan.pipeline_cache);
     DeviceContext {
         id: next_device_id(),
-        process: std::process::id(),
+        opener: Opener::here(),
         instance,
         physical,
         device,
@@ -91,6 +97,7 @@ fn assemble(
         device_fault,
         pipeline_cache,
         caller,
+        shares_threads: None,
         loss: OnceLock::new(),
     }
 }
@@ -123,6 +130,7 @@ fn create(
         vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
     info.p_next = std::ptr::from_mut(&mut root).cast();
     let mut handle = vk::Device::null();
+    let _call = LoaderCall::begin()?;
     // SAFETY: the physical device belongs to the instance; the create info and all that it points to (queues,
     // names, chain, root) live until the call returns, and the chain holds only structures the device
     // defines.

@@ -11,14 +11,7 @@ use crate::{
 impl Core {
     /// The failure that ended the device, if it was lost. FAILED_PRECONDITION in a fork of the process that opened it.
     pub fn check_lost(&self) -> Result<()> {
-        if self.ctx.is_forked() {
-            return Err(status!(
-                FailedPrecondition,
-                "device '{}' was opened before this process was forked, and cannot be used here; open it in the process that uses \
-                 it: start that without a copy of this one (exec), or fork before any device is opened",
-                self.ctx.info.uri()
-            ));
-        }
+        self.ctx.check_process()?;
         if let Some(status) = self.lost.get() {
             return Err(status.clone());
         }

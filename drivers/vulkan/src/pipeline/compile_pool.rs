@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Condvar, Mutex};
+use halite_hal::sync::{Condvar, Mutex};
 
 use super::Kernel;
 

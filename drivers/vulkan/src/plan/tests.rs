@@ -61,7 +61,7 @@ fn swiftshader_gets_no_device_addresses() {
     assert!(!plan.features.has(Feature::BufferDeviceAddress));
     assert_eq!(
         plan.workarounds.iter().map(|w| w.name).collect::<Vec<_>>(),
-        ["swiftshader-no-bda", "swiftshader-growing-cache"]
+        ["swiftshader-no-bda", "swiftshader-growing-cache", "swiftshader-forks"]
     );
     for choice in [DispatchAbiChoice::BufferDeviceAddress, DispatchAbiChoice::All] {
         let e = planned("swiftshader", &with_abi(choice)).unwrap_err().to_string();

@@ -24,6 +24,14 @@ pub(super) static TABLE: &[Workaround] = &[
         applies: Match::driver(driver_id::GOOGLE_SWIFTSHADER),
     },
     Workaround {
+        name: "swiftshader-forks",
+        avoid: Avoid::ForkedDevices,
+        reason: "SwiftShader has one scheduler for all devices of a process, whose threads a fork lacks: work of a device that was opened \
+                 there waits for them for ever (seen with the SwiftShader of Chromium 156)",
+        link: "https://swiftshader.googlesource.com/SwiftShader/+/refs/heads/master/src/Vulkan/libVulkan.cpp",
+        applies: Match::driver(driver_id::GOOGLE_SWIFTSHADER),
+    },
+    Workaround {
         name: "llvmpipe-halves",
         avoid: Avoid::Halves,
         reason: "where llvmpipe has no 16-bit floats in kernels (on ARM: Mesa 22.3; on x86: processors without F16C), it \
@@ -133,6 +141,7 @@ pub(super) static ON_REQUEST: &[Workaround] = &[
     on_request("avoid-bda", Avoid::BufferDeviceAddress),
     on_request("avoid-push-descriptors", Avoid::PushDescriptors),
     on_request("avoid-pipeline-cache", Avoid::PipelineCache),
+    on_request("avoid-forked-devices", Avoid::ForkedDevices),
     on_request("avoid-unaligned-fill", Avoid::UnalignedFill),
     on_request("avoid-subgroup-size-control", Avoid::SubgroupSizeControl),
     on_request("avoid-cooperative-matrix", Avoid::CooperativeMatrix),

@@ -23,7 +23,7 @@ fn chosen(facts: &DeviceFacts, text: &str) -> Workarounds {
 fn entries_fit_by_driver_version_and_facts() {
     assert_eq!(
         names(&Workarounds::for_device(&recorded("swiftshader"))),
-        ["swiftshader-no-bda", "swiftshader-growing-cache"]
+        ["swiftshader-no-bda", "swiftshader-growing-cache", "swiftshader-forks"]
     );
     assert_eq!(Workarounds::for_device(&recorded("llvmpipe")), Workarounds::default());
     let mut without_halves = recorded("llvmpipe");
@@ -66,13 +66,22 @@ fn every_entry_explains_itself_once() {
 #[test]
 fn the_option_adds_and_removes() {
     let swiftshader = recorded("swiftshader");
-    assert_eq!(names(&chosen(&swiftshader, "-swiftshader-no-bda")), ["swiftshader-growing-cache"]);
+    assert_eq!(
+        names(&chosen(&swiftshader, "-swiftshader-no-bda")),
+        ["swiftshader-growing-cache", "swiftshader-forks"]
+    );
     assert_eq!(names(&chosen(&swiftshader, "-all")), [""; 0]);
     assert_eq!(
         names(&chosen(&swiftshader, "+nvidia-unaligned-fill, avoid-float16")),
-        ["swiftshader-no-bda", "swiftshader-growing-cache", "nvidia-unaligned-fill", "avoid-float16"]
+        [
+            "swiftshader-no-bda",
+            "swiftshader-growing-cache",
+            "swiftshader-forks",
+            "nvidia-unaligned-fill",
+            "avoid-float16"
+        ]
     );
-    assert_eq!(names(&chosen(&swiftshader, "+swiftshader-no-bda")).len(), 2, "in force once");
+    assert_eq!(names(&chosen(&swiftshader, "+swiftshader-no-bda")).len(), 3, "in force once");
     let error = WorkaroundOverrides::parse("+made-up").unwrap_err().to_string();
     assert!(error.contains("'made-up'") && error.contains("swiftshader-no-bda, "), "{error}");
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use ash::vk;
-use parking_lot::{Condvar, Mutex};
+use halite_hal::sync::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use crate::context::DeviceContext;

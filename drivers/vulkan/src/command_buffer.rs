@@ -98,12 +98,14 @@ pub(crate) struct VulkanCommandBuffer {
     executed: Mutex<SmallVec<[Executed; 2]>>,
 }
 
+/// Place, first byte and bytes of what a slot was bound to, if it was.
+type Bound = Option<(Place, u64, u64)>;
+
 /// What an execution was bound to, which it does not keep.
 #[derive(Clone)]
 struct Executed {
     queue: usize,
-    /// Place, first byte and bytes.
-    slots: SmallVec<[Option<(Place, u64, u64)>; 8]>,
+    slots: SmallVec<[Bound; 8]>,
 }
 
 impl Executed {
@@ -114,7 +116,7 @@ impl Executed {
 
     /// The ranges, if all of their blocks are still there.
     fn ranges(&self) -> Option<SmallVec<[Option<MemoryRange>; 8]>> {
-        let one = |slot: &Option<(Place, u64, u64)>| match slot {
+        let one = |slot: &Bound| match slot {
             Some((place, offset, length)) => {
                 Some(Some(MemoryRange { allocation: place.unowned()?, offset: *offset, length: *length }))
             }
@@ -125,7 +127,7 @@ impl Executed {
 
     /// Whether both were bound to the same memory.
     fn is_same(&self, other: &Executed) -> bool {
-        let same = |(a, b): (&Option<(Place, u64, u64)>, &Option<(Place, u64, u64)>)| match (a, b) {
+        let same = |(a, b): (&Bound, &Bound)| match (a, b) {
             (Some((a, offset, length)), Some((b, other_offset, other_length))) => {
                 a.is_same(b) && (offset, length) == (other_offset, other_length)
             }

@@ -9,6 +9,9 @@ use crate::{
     tensor::Capacity,
 };
 
+/// Tensors that have rows to spare, by their places.
+type Capacities = Vec<(usize, Capacity)>;
+
 /// Inputs as a version takes them, with the states among them in buffers of as many rows as it needs; and the results that will be in these,
 /// with the rows that they have. What fits is taken as it is.
 pub(super) fn fitted<'a>(
@@ -17,7 +20,7 @@ pub(super) fn fitted<'a>(
     values: &'a [Value],
     (handed, device): (&Handed, &Device),
     limits: &Limits,
-) -> Result<(Cow<'a, [Value]>, Vec<(usize, Capacity)>)> {
+) -> Result<(Cow<'a, [Value]>, Capacities)> {
     if version.capacities.is_empty() && handed.capacities.is_empty() {
         return Ok((Cow::Borrowed(values), Vec::new()));
     }
@@ -40,8 +43,6 @@ pub(super) fn fitted<'a>(
     }
     Ok((Cow::Owned(values), grown))
 }
-
-type Capacities = Vec<(usize, Capacity)>;
 
 fn find(all: &[(usize, Capacity)], place: usize) -> Option<Capacity> {
     all.iter().find(|(own, _)| *own == place).map(|(_, capacity)| *capacity)

@@ -26,8 +26,6 @@ pub struct FunctionInfo {
     parsed: Option<Declaration>,
     launch: Option<Launch>,
     states: Vec<(usize, usize)>,
-    /// Whether the module has a function that makes recordings for calls to come.
-    records: bool,
 }
 
 /// How a function is called so that the call returns before its work is done.
@@ -37,12 +35,14 @@ pub(crate) struct Launch {
     pub name: String,
     /// Whether any number of calls may be under way at one time: the module says that they share nothing that they write.
     pub independent: bool,
+    /// Whether the module has a function that makes recordings for calls to come.
+    pub records: bool,
 }
 
 impl Launch {
     fn of(name: &str, signature: &FunctionSignature) -> Self {
         let independent = signature.attr(attribute::CALLS) == Some(attribute::INDEPENDENT);
-        Launch { name: name.to_owned(), independent }
+        Launch { name: name.to_owned(), independent, records: false }
     }
 }
 
@@ -94,7 +94,6 @@ impl FunctionInfo {
             parsed,
             launch,
             states: Vec::new(),
-            records: false,
         };
         info.states = states(all.into_iter().flatten(), &info);
         Ok(info)
@@ -138,7 +137,7 @@ impl FunctionInfo {
 
     /// Whether [`crate::Function::record`] makes recordings for calls to come.
     pub fn can_record(&self) -> bool {
-        self.records
+        self.launch.as_ref().is_some_and(|launch| launch.records)
     }
 
     /// Whether the module says that its calls share nothing that they write.
@@ -148,7 +147,8 @@ impl FunctionInfo {
 
     /// The same function, which the module can make recordings of.
     pub(crate) fn recorded(self, records: bool) -> Self {
-        FunctionInfo { records, ..self }
+        let launch = self.launch.map(|launch| Launch { records, ..launch });
+        FunctionInfo { launch, ..self }
     }
 
     pub(crate) fn launch(&self) -> Option<&Launch> {

@@ -74,16 +74,7 @@ impl<'a> Functions<'a> {
                 call::version(self.writer, self.globals, &version, &mut None, Some(asynchronous))?
             }
             _ => {
-                let mut ordinals = Vec::new();
-                for (group, table) in tables.iter_mut().enumerate() {
-                    let inner = format!("{}.{group}", function.name);
-                    let version = self.version(&inner, index, group, function, None);
-                    ordinals.push(call::version(self.writer, self.globals, &version, table, None)?);
-                    if grows(function) {
-                        let name = format!("{}{}", function.name, export::RECORD_SUFFIX);
-                        recording::ahead(self.writer, self.globals, &version, &name)?;
-                    }
-                }
+                let ordinals = self.groups(index, function, tables)?;
                 if function.is_open() {
                     let choice = OpenChoice { function, ordinals: &ordinals };
                     choice.write(self.writer, &name, asynchronous)?
@@ -97,6 +88,27 @@ impl<'a> Functions<'a> {
             }
         };
         self.synchronous(function, ordinal, attrs("sync"))
+    }
+
+    /// Writes a function for each group of versions, and for versions with states that grow what makes their recordings; gives the ordinals
+    /// of the former.
+    fn groups(
+        &mut self,
+        index: usize,
+        function: &Function,
+        tables: &mut [Option<Table>],
+    ) -> Result<Vec<u32>, CompileError> {
+        let mut ordinals = Vec::new();
+        for (group, table) in tables.iter_mut().enumerate() {
+            let inner = format!("{}.{group}", function.name);
+            let version = self.version(&inner, index, group, function, None);
+            ordinals.push(call::version(self.writer, self.globals, &version, table, None)?);
+            if grows(function) {
+                let name = format!("{}{}", function.name, export::RECORD_SUFFIX);
+                recording::ahead(self.writer, self.globals, &version, &name)?;
+            }
+        }
+        Ok(ordinals)
     }
 
     /// What the code of a group of versions is written from.

@@ -1,12 +1,13 @@
 //! Calls of a model's functions: the version, what it is called with, and the recordings of the call behind it.
 
+mod rows;
+
 use std::sync::Arc;
 
 use halite_runtime as runtime;
 
 use super::{
-    Started, ahead::Shapes, lists, lists::shape_of, model::ModelProgram, rows, states::lowered,
-    versions::Version,
+    Started, ahead::Shapes, lists, lists::shape_of, model::ModelProgram, states::lowered, versions::Version,
 };
 use crate::{
     Device, Error, Result, Value,

@@ -29,8 +29,6 @@ pub(crate) mod profiling;
 #[cfg(feature = "compiler")]
 mod refusals;
 #[cfg(feature = "compiler")]
-mod rows;
-#[cfg(feature = "compiler")]
 mod shared;
 pub(crate) mod started;
 mod states;
@@ -153,8 +151,7 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        let (names, time) = (Names::of(&functions), OnceLock::new());
-        let own = functions.iter().map(|_| Mutex::default()).collect();
+        let (names, own) = (Names::of(&functions), functions.iter().map(|_| Mutex::default()).collect());
         Session(Arc::new(Inner {
             devices,
             functions,
@@ -162,7 +159,7 @@ impl Session {
             names,
             own,
             default,
-            time,
+            time: OnceLock::new(),
             habit: Arc::default(),
             program,
         }))

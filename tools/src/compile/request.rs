@@ -92,8 +92,8 @@ impl RequestFlags {
         Ok(())
     }
 
-    /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
-    fn versions(&self, ports: &[Port]) -> Result<Vec<Version>> {
+    /// The sizes of named dimensions for each version: `--dim` and `--bound`.
+    fn sized(&self) -> Result<Vec<Version>> {
         let mut versions = vec![Version::default()];
         let (mut known, mut sums) = (BTreeMap::new(), Vec::new());
         for text in &self.dim {
@@ -119,6 +119,12 @@ impl RequestFlags {
                 version.dims.insert(name.to_owned(), size);
             }
         }
+        Ok(versions)
+    }
+
+    /// One set of sizes and values for each version, in the order of the command line, the last flag changing first.
+    fn versions(&self, ports: &[Port]) -> Result<Vec<Version>> {
+        let mut versions = self.sized()?;
         let mut shaped = BTreeMap::new();
         for text in &self.shape {
             let (name, given) = named("--shape", text, "INPUT=AxBxC")?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{functions::ModelFunction, lists, versions::Version};
+use super::super::{functions::ModelFunction, lists, versions::Version};
 use crate::{
     Device, Error, Result, Value,
     options::{Handed, Limits},

@@ -64,6 +64,9 @@ pub(in crate::plans) fn vector(op: &MatMul, build: &str, params: &Params) -> Res
     if parts == 1 { Ok(Plan::of(step)) } else { parts::summed(op, step, parts) }
 }
 
+/// Least elements of a right operand for the kernel of octets: 4 MB, which memory has to bring. Of smaller ones, 8 MB is the least that was
+/// measured.
+const OCTET_WEIGHTS: u64 = 1 << 21;
 /// Rows that the kernel of octets holds.
 const OCTET_ROWS: u64 = 4;
 /// Columns for each team of a workgroup that make enough workgroups for a large GPU, most teams, and most invocations of one: with
@@ -76,6 +79,9 @@ const MOST_OF_TEAM: u32 = 128;
 pub(super) fn octets(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.m > OCTET_ROWS {
         return Err(Unfit(format!("is for up to {OCTET_ROWS} rows, and these are {}", op.m)));
+    }
+    if (op.n * op.k).value() < OCTET_WEIGHTS {
+        return Err(Unfit(format!("is for {OCTET_WEIGHTS} weights and more, not {} x {}", op.k, op.n)));
     }
     let whole = |length: Size| is_worth(|| length > 0 && length.is_multiple_of(8));
     if !whole(op.n) || !whole(op.k) {

@@ -176,6 +176,7 @@ pub(crate) struct Handed {
     /// Whether whoever calls hands its work to the device (`Pending::sent`).
     pub held: bool,
     /// The inputs that have rows to spare in their buffers.
+    #[cfg_attr(not(feature = "compiler"), expect(dead_code, reason = "the states of modules have none"))]
     pub capacities: Vec<(usize, Capacity)>,
 }
 

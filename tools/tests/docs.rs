@@ -175,7 +175,7 @@ fn tests_that_hold_findings_exist() {
     // Every second part stands between backticks: a file, then tests in it.
     let rows = text.lines().filter(|line| line.starts_with("| ")).filter_map(|row| row.rsplit('|').nth(1));
     for name in rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
-        if name.ends_with(".rs") {
+        if name.ends_with(".rs") || name.ends_with(".py") {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
             file = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
         } else {

@@ -8,6 +8,7 @@ mod builder;
 #[cfg(feature = "compiler")]
 mod calls;
 pub(crate) mod check;
+#[cfg(feature = "compiler")]
 mod choices;
 #[cfg(feature = "compiler")]
 mod fixed;
@@ -151,13 +152,12 @@ impl Session {
     ) -> Session {
         let names = |f: &FunctionInfo| f.all_outputs().map(|output| output.name.clone()).collect();
         let output_names = functions.iter().map(names).collect();
-        let (names, own) = (Names::of(&functions), functions.iter().map(|_| Mutex::default()).collect());
         Session(Arc::new(Inner {
             devices,
+            names: Names::of(&functions),
+            own: functions.iter().map(|_| Mutex::default()).collect(),
             functions,
             output_names,
-            names,
-            own,
             default,
             time: OnceLock::new(),
             habit: Arc::default(),

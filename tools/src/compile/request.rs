@@ -216,7 +216,11 @@ impl Sum {
             };
             match name.parse::<u64>() {
                 Ok(number) => sum.number = sum.number.checked_add(number.checked_mul(times)?)?,
-                Err(_) if words(name).eq([name]) && !name.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(_)
+                    if !name.is_empty()
+                        && words(name).eq([name])
+                        && !name.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
                     sum.terms.push((name.to_owned(), times));
                 }
                 Err(_) => return None,
@@ -232,7 +236,10 @@ impl Sum {
             let own = known.get(name).ok_or_else(|| {
                 let all: Vec<&str> = known.keys().map(String::as_str).collect();
                 let others = if all.is_empty() { "none has".to_owned() } else { all.join(", ") };
-                format!("'{name}' has no size from --dim or --bound, or gets it later; these have: {others}")
+                format!(
+                    "'{name}' has no size from --dim or --bound, or gets it later; these have: {others}. Sizes are numbers, \
+                     ranges such as 1..64, and sums such as past+1"
+                )
             })?;
             let more = own.checked_mul(*times).and_then(|own| size.checked_add(own));
             size = more.ok_or("the sum is too large")?;

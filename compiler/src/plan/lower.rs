@@ -126,15 +126,12 @@ impl Lowering<'_, '_> {
                 let there = choice.updates && inputs.first() == outputs.first();
                 for dispatch in choice.dispatches.iter().skip(usize::from(there)) {
                     let bind = |slot: &Slot| match slot {
-                        Slot::Input(i) => {
-                            Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
-                        }
+                        Slot::Input(i) => self.binding(flow, inputs[*i], addresses, false),
                         // Kernels may read what they write, and what an earlier dispatch left in scratch memory.
-                        Slot::Output(i) => {
-                            Binding { span: self.bound(flow, outputs[*i], addresses), written: true }
-                        }
+                        Slot::Output(i) => self.binding(flow, outputs[*i], addresses, true),
                         Slot::Scratch(i) => {
-                            Binding { span: addresses.scratch(index, *i, choice.scratch[*i]), written: true }
+                            let span = addresses.scratch(index, *i, choice.scratch[*i]);
+                            Binding { span, runs: None, written: true }
                         }
                     };
                     let bindings: Vec<Binding> = dispatch.bindings.iter().map(bind).collect();
@@ -161,6 +158,15 @@ impl Lowering<'_, '_> {
         Command::Dispatch { kernel, grid: dispatch.grid, push: dispatch.push.clone(), bindings }
     }
 
+    /// What a kernel is given.
+    fn binding(&self, flow: &Flow, id: StorageId, addresses: &Addresses, written: bool) -> Binding {
+        let runs = match flow.storages[id.index()].class {
+            StorageClass::Runs(_, runs) => Some(runs),
+            _ => None,
+        };
+        Binding { span: self.bound(flow, id, addresses), runs, written }
+    }
+
     /// What a kernel binds: whole words, and at least one.
     fn bound(&self, flow: &Flow, id: StorageId, addresses: &Addresses) -> Span {
         let span = self.span(flow, id, addresses);
@@ -182,6 +188,8 @@ impl Lowering<'_, '_> {
                 (Memory::Packed(slab), offset.into())
             }
             StorageClass::Transient => addresses.place(id),
+            // Kernels know where in it their runs are.
+            StorageClass::Runs(of, _) => return self.span(flow, of, addresses),
             StorageClass::Part(of, at) => {
                 let whole = self.span(flow, of, addresses);
                 (whole.memory, whole.offset + at)

@@ -39,6 +39,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod rotary;
+pub(crate) mod runs;
 mod scatter_elements;
 mod scatter_nd;
 pub(crate) mod scatters;

@@ -1,0 +1,147 @@
+//! Plans of concatenations whose inputs are several runs of the result each: what is computed there, what is copied there, and what
+//! waits for what.
+
+use halite_ops::{DType, expression::Function as Call};
+
+use super::{
+    ModulePlan,
+    flow::{Step, StorageClass},
+    plan,
+    schedule::Command,
+};
+use crate::{
+    CompileOptions, Control, Function, Program,
+    backend::{Computation, vulkan::Vulkan},
+    build::Builder,
+    graph::ElementType,
+};
+
+const F32: ElementType = ElementType::Of(DType::F32);
+
+fn planned(make: impl FnOnce(&mut Builder)) -> ModulePlan {
+    let mut builder = Builder::new();
+    make(&mut builder);
+    let program =
+        Program { functions: vec![Function::new("main", vec![builder.finish().unwrap()])], model: None };
+    let options = CompileOptions::default();
+    plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap()
+}
+
+/// The commands: d for a dispatch, c for a copy, | for a barrier.
+fn line(plan: &ModulePlan) -> String {
+    let letter = |command: &Command| match command {
+        Command::Dispatch { .. } => 'd',
+        Command::Copy { .. } => 'c',
+        Command::Barrier => '|',
+    };
+    plan.targets[0].functions[0][0].segments[0].iter().map(letter).collect()
+}
+
+/// The names of the operations, with a ' behind those whose result is runs of another.
+fn operations(plan: &ModulePlan) -> Vec<String> {
+    let flow = &plan.functions[0][0];
+    let name = |step: &Step| match step {
+        Step::Compute { computation: Computation::Operation(operation), outputs, .. } => {
+            let runs = matches!(flow.storages[outputs[0].index()].class, StorageClass::Runs(..));
+            Some(format!("{}{}", operation.name(), if runs { "'" } else { "" }))
+        }
+        _ => None,
+    };
+    flow.steps.iter().filter_map(name).collect()
+}
+
+#[test]
+fn parts_are_computed_side_by_side_and_do_not_wait_for_each_other() {
+    let plan = planned(|b| {
+        let [x, y] = [("x", 16), ("y", 32)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());
+        let parts = [b.unary(Call::Exp, x).unwrap(), b.unary(Call::Neg, y).unwrap()];
+        let all = b.concat(&parts, 1).unwrap();
+        b.output("all", all);
+    });
+    assert_eq!(operations(&plan), ["elementwise'", "elementwise'"]);
+    assert_eq!(line(&plan), "dd|");
+}
+
+#[test]
+fn inputs_and_results_of_a_graph_are_copied() {
+    let plan = planned(|b| {
+        let [x, y] = [("x", 16), ("y", 32)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());
+        let [a, c] = [b.unary(Call::Exp, x).unwrap(), b.unary(Call::Neg, y).unwrap()];
+        let all = b.concat(&[y, a, c], 1).unwrap();
+        b.output("all", all);
+        b.output("a", a);
+    });
+    let mut found = operations(&plan);
+    found.sort();
+    assert_eq!(found, ["concat'", "concat'", "elementwise", "elementwise'"]);
+    assert_eq!(line(&plan).matches('|').count(), 2, "{}", line(&plan));
+}
+
+#[test]
+fn growing_concatenations_are_read_as_runs() {
+    let plan = planned(|b| {
+        let x = b.input("x", F32, &[4, 8]).unwrap();
+        let mut parts = vec![x];
+        for _ in 0..4 {
+            let all = b.concat(&parts, 1).unwrap();
+            parts.push(b.unary(Call::Exp, all).unwrap());
+        }
+        let all = b.concat(&parts, 1).unwrap();
+        b.output("all", all);
+    });
+    // The first part is an input; all others are computed in their place, of what lies there already.
+    let copies = operations(&plan).iter().filter(|name| *name == "concat'").count();
+    let computed = operations(&plan).iter().filter(|name| *name == "elementwise'").count();
+    assert_eq!((copies, computed), (1, 4), "{:?}", operations(&plan));
+}
+
+#[test]
+fn what_other_kernels_read_lies_by_itself() {
+    let plan = planned(|b| {
+        let [x, y] = [("x", 16), ("y", 32)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());
+        let [a, c] = [b.unary(Call::Exp, x).unwrap(), b.unary(Call::Neg, y).unwrap()];
+        let soft = b.softmax(a, 1, false).unwrap();
+        let all = b.concat(&[a, c], 1).unwrap();
+        b.output("all", all);
+        b.output("soft", soft);
+    });
+    let mut found = operations(&plan);
+    found.sort();
+    assert_eq!(found, ["concat'", "elementwise", "elementwise'", "softmax"]);
+}
+
+#[test]
+fn a_part_that_is_there_twice_is_joined_by_a_kernel() {
+    let plan = planned(|b| {
+        let x = b.input("x", F32, &[4, 16]).unwrap();
+        let a = b.unary(Call::Exp, x).unwrap();
+        let all = b.concat(&[a, a], 1).unwrap();
+        b.output("all", all);
+    });
+    assert_eq!(operations(&plan), ["elementwise", "concat"]);
+}
+
+#[test]
+fn concatenations_of_concatenations_have_one_memory() {
+    let plan = planned(|b| {
+        let x = b.input("x", F32, &[4, 16]).unwrap();
+        let part = |b: &mut Builder, call| b.unary(call, x).unwrap();
+        let [a, c, d] = [Call::Exp, Call::Neg, Call::Abs].map(|call| part(b, call));
+        let inner = b.concat(&[a, c], 1).unwrap();
+        let all = b.concat(&[d, inner], 1).unwrap();
+        b.output("all", all);
+    });
+    assert!(operations(&plan).iter().all(|name| name.ends_with('\'')), "{:?}", operations(&plan));
+    assert_eq!(line(&plan).matches('|').count(), 1);
+}
+
+#[test]
+fn odd_runs_are_joined_by_a_kernel() {
+    let plan = planned(|b| {
+        let [x, y] = [("x", 3), ("y", 5)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());
+        let parts = [b.unary(Call::Exp, x).unwrap(), b.unary(Call::Neg, y).unwrap()];
+        let all = b.concat(&parts, 1).unwrap();
+        b.output("all", all);
+    });
+    assert!(operations(&plan).contains(&"concat".to_owned()));
+}

@@ -155,7 +155,8 @@ fn products() -> Vec<MatMul> {
     [DType::F32, DType::F16].into_iter().flat_map(of).collect()
 }
 
-/// Elementwise operations: runs of whole vectors of each size, of half of the largest, and of single elements.
+/// Elementwise operations: runs of whole vectors of each size, of half of the largest, and of single elements; of more tensors than some
+/// devices bind.
 fn elementwise() -> Vec<Elementwise> {
     [
         "elementwise:inputs=f16[6x5x16] f16[16],program=mul $0 $1; relu %0 -> %1:f16,written=16x40x8",
@@ -165,6 +166,8 @@ fn elementwise() -> Vec<Elementwise> {
         "elementwise:inputs=f16[9x1],program=neg $0 -> %0:f16,written=1x3x2",
         "elementwise:inputs=i8[5x32],program=neg $0 -> %0:i8,written=32x64x16",
         "elementwise:inputs=f32[4x8],program=cast:f16 $0 -> %0:f16,written=8x24x16",
+        "elementwise:inputs=f32[4x16] f32[4x16] f32[16] f32[16],program=mul $0 $2; mul $1 $3; sub %0 %1 -> %2:f32,written=16x32x16",
+        "elementwise:inputs=f32[5x3] f32[5x3] f32[3] f32[3],program=mul $0 $2; mul $1 $3; sub %0 %1 -> %2:f32,written=3x8x2",
     ]
     .into_iter()
     .filter_map(|text| match Operation::parse(text) {

@@ -126,12 +126,15 @@ impl Lowering<'_, '_> {
                 let there = choice.updates && inputs.first() == outputs.first();
                 for dispatch in choice.dispatches.iter().skip(usize::from(there)) {
                     let bind = |slot: &Slot| match slot {
-                        Slot::Input(i) => self.binding(flow, inputs[*i], addresses, false),
+                        Slot::Input(i) => {
+                            Binding { span: self.bound(flow, inputs[*i], addresses), written: false }
+                        }
                         // Kernels may read what they write, and what an earlier dispatch left in scratch memory.
-                        Slot::Output(i) => self.binding(flow, outputs[*i], addresses, true),
+                        Slot::Output(i) => {
+                            Binding { span: self.bound(flow, outputs[*i], addresses), written: true }
+                        }
                         Slot::Scratch(i) => {
-                            let span = addresses.scratch(index, *i, choice.scratch[*i]);
-                            Binding { span, runs: None, written: true }
+                            Binding { span: addresses.scratch(index, *i, choice.scratch[*i]), written: true }
                         }
                     };
                     let bindings: Vec<Binding> = dispatch.bindings.iter().map(bind).collect();
@@ -156,15 +159,6 @@ impl Lowering<'_, '_> {
         let code = self.codes.index(dispatch, variant);
         let kernel = self.kernels.index(Kernel { code, constants: dispatch.constants.clone() });
         Command::Dispatch { kernel, grid: dispatch.grid, push: dispatch.push.clone(), bindings }
-    }
-
-    /// What a kernel is given.
-    fn binding(&self, flow: &Flow, id: StorageId, addresses: &Addresses, written: bool) -> Binding {
-        let runs = match flow.storages[id.index()].class {
-            StorageClass::Runs(_, runs) => Some(runs),
-            _ => None,
-        };
-        Binding { span: self.bound(flow, id, addresses), runs, written }
     }
 
     /// What a kernel binds: whole words, and at least one.

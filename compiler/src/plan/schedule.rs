@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use halite_ops::runs::Runs;
 use halite_sizes::Size;
 
 /// A piece of memory that commands work on.
@@ -40,19 +39,15 @@ pub struct Span {
 enum Extent {
     /// The first byte, and the one behind the last.
     Known(u64, u64),
-    /// The same, and the runs in between.
-    InRuns(u64, u64, Runs),
     /// Offset and bytes, of which one is open.
     Open(Size, Size),
 }
 
 impl Extent {
-    fn of(access: &Binding) -> Extent {
-        let span = &access.span;
+    fn of(span: &Span) -> Extent {
         if span.offset.is_constant() && span.bytes.is_constant() {
             let from = span.offset.value();
-            let to = from.saturating_add(span.bytes.value());
-            return access.runs.map_or(Extent::Known(from, to), |runs| Extent::InRuns(from, to, runs));
+            return Extent::Known(from, from.saturating_add(span.bytes.value()));
         }
         Extent::Open(span.offset, span.bytes)
     }
@@ -60,23 +55,16 @@ impl Extent {
     /// Whether both have bytes in common. Open offsets are those of slots, which are the same or apart.
     fn meets(&self, other: &Extent) -> bool {
         match (self, other) {
-            // Runs of one whole, side by side.
-            (Extent::InRuns(from, _, own), Extent::InRuns(other_from, _, other))
-                if from == other_from && own.pitch == other.pitch =>
-            {
-                own.offset < other.offset + other.length && other.offset < own.offset + own.length
+            (Extent::Known(from, to), Extent::Known(other_from, other_to)) => {
+                from < other_to && other_from < to
             }
-            (
-                Extent::Known(from, to) | Extent::InRuns(from, to, _),
-                Extent::Known(other_from, other_to) | Extent::InRuns(other_from, other_to, _),
-            ) => from < other_to && other_from < to,
             (own, other) => own.offset().is(other.offset()),
         }
     }
 
     fn offset(&self) -> Size {
         match self {
-            Extent::Known(from, _) | Extent::InRuns(from, ..) => Size::from(*from),
+            Extent::Known(from, _) => Size::from(*from),
             Extent::Open(offset, _) => *offset,
         }
     }
@@ -119,8 +107,6 @@ pub enum Command {
 pub struct Binding {
     /// The span.
     pub span: Span,
-    /// The runs of it that the kernel touches, in bytes, where that is not all of it.
-    pub runs: Option<Runs>,
     /// Whether the kernel writes it; it may read it then, too.
     pub written: bool,
 }
@@ -130,9 +116,9 @@ impl Command {
     fn accesses(&self) -> Vec<Binding> {
         match self {
             Command::Dispatch { bindings, .. } => bindings.clone(),
-            Command::Copy { from, to } => [(from, false), (to, true)]
-                .map(|(span, written)| Binding { span: *span, runs: None, written })
-                .into(),
+            Command::Copy { from, to } => {
+                vec![Binding { span: *from, written: false }, Binding { span: *to, written: true }]
+            }
             Command::Barrier => Vec::new(),
         }
     }
@@ -157,17 +143,17 @@ impl Schedule {
     /// Appends commands that do not wait for each other.
     pub fn push(&mut self, commands: Vec<Command>) {
         let accesses: Vec<Vec<Binding>> = commands.iter().map(Command::accesses).collect();
-        let clashes = |access: &Binding| self.clashes(access);
+        let clashes = |access: &Binding| self.clashes(&access.span, access.written);
         if self.accesses >= MOST_ACCESSES || accesses.iter().flatten().any(clashes) {
             self.barrier();
         }
-        for access in accesses.into_iter().flatten() {
-            if !access.span.memory.is_written() {
+        for Binding { span, written } in accesses.into_iter().flatten() {
+            if !span.memory.is_written() {
                 continue;
             }
-            let touched = self.since.entry(access.span.memory).or_default();
-            let extent = Extent::of(&access);
-            let list = if access.written { &mut touched.written } else { &mut touched.read };
+            let touched = self.since.entry(span.memory).or_default();
+            let extent = Extent::of(&span);
+            let list = if written { &mut touched.written } else { &mut touched.read };
             // What is taken apart is read again and again.
             if list.last() != Some(&extent) {
                 list.push(extent);
@@ -177,9 +163,9 @@ impl Schedule {
         self.commands.extend(commands);
     }
 
-    fn clashes(&self, access: &Binding) -> bool {
-        let Some(touched) = self.since.get(&access.span.memory) else { return false };
-        let (extent, written) = (Extent::of(access), access.written);
+    fn clashes(&self, span: &Span, written: bool) -> bool {
+        let Some(touched) = self.since.get(&span.memory) else { return false };
+        let extent = Extent::of(span);
         let meets = |other: &Extent| extent.meets(other);
         touched.written.iter().any(meets) || (written && touched.read.iter().any(meets))
     }
@@ -240,30 +226,5 @@ mod tests {
         let three = [(input, span(0, 64)), (span(0, 64), span(64, 64)), (input, span(128, 4))];
         assert_eq!(copies(&three), "c|cc|", "a barrier is enough for all that was before");
         assert_eq!(copies(&[]), "");
-    }
-
-    #[test]
-    fn runs_side_by_side_do_not_wait_for_each_other() {
-        let write = |span: Span, length, offset| Command::Dispatch {
-            kernel: 0,
-            grid: [1; 3].map(Size::constant),
-            push: Vec::new(),
-            bindings: vec![Binding { span, runs: Some(Runs { length, pitch: 64, offset }), written: true }],
-        };
-        let barriers = |commands: Vec<Command>| {
-            let mut schedule = Schedule::default();
-            commands.into_iter().for_each(|command| schedule.push(vec![command]));
-            schedule.finish().1
-        };
-        let all = span(0, 256);
-        assert_eq!(barriers(vec![write(all, 16, 0), write(all, 48, 16)]), 1, "only the one at the end");
-        assert_eq!(barriers(vec![write(all, 32, 0), write(all, 48, 16)]), 2, "they meet");
-        assert_eq!(
-            barriers(vec![write(all, 16, 0), write(span(64, 256), 16, 16)]),
-            2,
-            "of two wholes that meet"
-        );
-        let read = Command::Copy { from: all, to: span(512, 256) };
-        assert_eq!(barriers(vec![write(all, 16, 0), read]), 2, "all of it is read");
     }
 }

@@ -16,12 +16,11 @@ impl Lower for Elementwise {
     fn lower(&self, template: &str, _build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
             "quad" => {
-                let (own, other) = taken(self, params)?.split(None, self.written);
-                let alone = Elementwise { written: None, ..self.clone() };
-                let around = Around::of(other, Operation::Elementwise(alone.clone()));
+                let (op, around) = apart(self, params)?;
+                let plan = quad(&op, params)?;
                 match around {
-                    Some(around) => around.plan(quad(&alone, params)?),
-                    None => quad(&Elementwise { written: own[1], ..alone }, params),
+                    Some(around) => around.plan(plan),
+                    None => Ok(plan),
                 }
             }
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
@@ -36,10 +35,15 @@ const MOST_GROUPS: u32 = 65_535;
 /// gains nothing by wider reads.
 const MOST_UNROLLED: u32 = 128;
 
-/// Runs are taken of whole numbers of what an invocation makes.
-fn taken(op: &Elementwise, params: &Params) -> Result<Taken, Unfit> {
+/// What kernels compute of an operation, and what is done around it: runs are written of whole numbers of what an invocation makes,
+/// others are copied there.
+pub(crate) fn apart(op: &Elementwise, params: &Params) -> Result<(Elementwise, Option<Around>), Unfit> {
     let each = u64::from(LANES * params.get("quads")?);
-    Ok(Taken { read: false, written: op.written.is_some_and(|runs| runs.are_multiples_of(each)) })
+    let taken = Taken { read: false, written: op.written.is_some_and(|runs| runs.are_multiples_of(each)) };
+    let ([_, written], other) = taken.split(None, op.written);
+    let alone = Elementwise { written: None, ..op.clone() };
+    let around = Around::of(other, Operation::Elementwise(alone.clone()));
+    Ok((Elementwise { written, ..alone }, around))
 }
 
 fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {

@@ -17,7 +17,7 @@ mod conv_transpose2d;
 mod convolution;
 mod copy;
 mod cumulative_sum;
-mod elementwise;
+pub(crate) mod elementwise;
 mod embedding;
 pub(crate) mod epilogue;
 pub(crate) mod expert_matmul;

@@ -23,7 +23,7 @@ impl Taken {
 }
 
 /// What is done around a plan for tensors by themselves.
-pub(super) struct Around(Apart);
+pub(crate) struct Around(Apart);
 
 impl Around {
     /// For runs of the first input and the first output of an operation; none where there are none.

@@ -29,7 +29,7 @@ pub enum StorageClass {
     Transient,
     /// In another storage, which is no part itself, from this byte on.
     Part(StorageId, u64),
-    /// In runs of bytes of another storage, which is no part itself and has no parts that lie together.
+    /// In runs of bytes of another storage, which is no part itself.
     Runs(StorageId, Runs),
     /// At an offset of the transient memory.
     Counter(u64),
@@ -213,13 +213,11 @@ impl Flow {
         }
     }
 
-    /// The bytes of its [`root`](Self::root) that a storage is, of runs those from one run to the next; all that may be there, if it
-    /// is the root.
+    /// The bytes of its [`root`](Self::root) that a storage is; all that may be there, if it is the root or runs of it.
     pub fn range(&self, id: StorageId) -> Range<u64> {
         let storage = &self.storages[id.index()];
         match storage.class {
             StorageClass::Part(_, at) => at..at + storage.bytes.value(),
-            StorageClass::Runs(_, runs) => runs.offset..runs.offset + runs.length,
             _ => 0..u64::MAX,
         }
     }

@@ -43,7 +43,8 @@ pub(crate) fn flow(
     let read = read(graph);
     let states = Placement::of(graph);
     let own = |id| states.computed.contains_key(&id);
-    let (parts, seats) = (Parts::of(graph, own), Seats::of(graph, &own, takes));
+    let parts = Parts::of(graph, own);
+    let seats = Seats::of(graph, &own, takes, &parts);
     let (joining, copied, carried) = (HashMap::new(), HashSet::new(), HashMap::new());
     let mut builder = FlowBuilder {
         graph,
@@ -56,7 +57,6 @@ pub(crate) fn flow(
         seats,
         joining,
         copied,
-        in_runs: HashSet::new(),
         flow,
         of,
         open: 0,
@@ -100,8 +100,6 @@ pub(super) struct FlowBuilder<'a> {
     joining: HashMap<TensorId, StorageId>,
     /// What was copied to parts.
     pub(super) copied: HashSet<(StorageId, Part)>,
-    /// Storages that others lie in as runs.
-    pub(super) in_runs: HashSet<StorageId>,
     pub(super) flow: Flow,
     pub(super) of: HashMap<TensorId, StorageId>,
     /// The first step that is in no segment yet.
@@ -248,10 +246,12 @@ impl FlowBuilder<'_> {
         if own || halite_sizes::is_open(copy) {
             return Ok(false);
         }
+        if let Some(runs) = self.seats.shown(result) {
+            return Ok(self.show_runs(result, from, runs));
+        }
         let Some(begin) = slice(copy) else { return Ok(false) };
         let (root, first) = (self.flow.root(from), self.flow.range(from).start);
-        let whole = matches!(self.class(root), StorageClass::Transient | StorageClass::Input(_));
-        if !whole || self.in_runs.contains(&root) {
+        if !matches!(self.class(root), StorageClass::Transient | StorageClass::Input(_)) {
             return Ok(false);
         }
         let bytes = self.graph.tensor(result).byte_size();

@@ -18,6 +18,7 @@ mod order;
 mod parts;
 pub mod pool;
 mod rows;
+mod runs;
 pub mod schedule;
 #[cfg(test)]
 mod seat_tests;

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     CompileOptions, Control, Function, Program,
     backend::{Computation, vulkan::Vulkan},
-    build::Builder,
-    graph::ElementType,
+    build::{Builder, Range},
+    graph::{ElementType, TensorId},
 };
 
 const F32: ElementType = ElementType::Of(DType::F32);
@@ -25,6 +25,11 @@ fn planned(make: impl FnOnce(&mut Builder)) -> ModulePlan {
         Program { functions: vec![Function::new("main", vec![builder.finish().unwrap()])], model: None };
     let options = CompileOptions::default();
     plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap()
+}
+
+/// Columns of four rows.
+fn columns(b: &mut Builder, x: TensorId, start: u64, count: u64) -> TensorId {
+    b.slice(x, &[Range::all(4), Range { start, step: 1, count }]).unwrap()
 }
 
 /// The commands: d for a dispatch, c for a copy, | for a barrier.
@@ -144,4 +149,34 @@ fn odd_runs_are_joined_by_a_kernel() {
         b.output("all", all);
     });
     assert!(operations(&plan).contains(&"concat".to_owned()));
+}
+
+#[test]
+fn what_is_cut_out_of_rows_is_read_where_it_lies() {
+    let plan = planned(|b| {
+        let x = b.input("x", F32, &[4, 64]).unwrap();
+        let all = b.unary(Call::Exp, x).unwrap();
+        let [first, rest] = [(0, 16), (16, 48)].map(|(start, count)| columns(b, all, start, count));
+        let first = b.unary(Call::Neg, first).unwrap();
+        let joined = b.concat(&[first, rest], 1).unwrap();
+        let sum = b.binary(Call::Add, joined, all).unwrap();
+        b.output("sum", sum);
+    });
+    // The first part is computed from where it lies to where it is joined, the rest is moved from and to.
+    assert_eq!(operations(&plan), ["elementwise", "elementwise'", "elementwise'", "elementwise"]);
+}
+
+#[test]
+fn parts_of_parts_and_what_is_read_otherwise() {
+    let plan = planned(|b| {
+        let x = b.input("x", F32, &[4, 64]).unwrap();
+        let half = columns(b, x, 32, 32);
+        let quarter = columns(b, half, 16, 16);
+        let quarter = b.unary(Call::Neg, quarter).unwrap();
+        b.output("quarter", quarter);
+        let other = columns(b, x, 0, 32);
+        let other = b.softmax(other, 1, false).unwrap();
+        b.output("other", other);
+    });
+    assert_eq!(operations(&plan), ["elementwise", "copy", "softmax"]);
 }

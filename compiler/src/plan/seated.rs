@@ -7,7 +7,8 @@ use halite_ops::{Operation, concat::Concat, runs::Runs};
 use super::{
     flow::{Step, StorageClass, StorageId},
     from_graph::FlowBuilder,
-    seats::{Seat, elementwise_reading, parts, reading, writing},
+    runs::{elementwise_reading, moving, parts, reading, within, writing},
+    seats::Seat,
 };
 use crate::{
     CompileError,
@@ -25,12 +26,25 @@ impl FlowBuilder<'_> {
     /// The place of what is computed in runs of another.
     pub(super) fn seated(&mut self, tensor: TensorId, seat: Seat) -> StorageId {
         let root = self.joining(seat.root);
-        self.in_runs.insert(root);
         let runs = in_bytes(seat.runs, self.element_bytes(tensor));
         let bytes = self.graph.tensor(tensor).byte_size();
         let id = self.storage(StorageClass::Runs(root, runs), bytes);
         self.of.insert(tensor, id);
         id
+    }
+
+    /// Makes a tensor the runs, in elements, of a storage. `false` where that is something else than was thought.
+    pub(super) fn show_runs(&mut self, tensor: TensorId, from: StorageId, runs: Runs) -> bool {
+        let inner = in_bytes(runs, self.element_bytes(tensor));
+        let (root, runs) = match self.class(from) {
+            StorageClass::Runs(root, outer) => (root, within(outer, inner)),
+            StorageClass::Transient | StorageClass::Input(_) => (from, Some(inner)),
+            _ => (from, None),
+        };
+        let Some(runs) = runs else { return false };
+        let id = self.storage(StorageClass::Runs(root, runs), self.graph.tensor(tensor).byte_size());
+        self.of.insert(tensor, id);
+        true
     }
 
     /// Brings together what a node joins in runs: what was not computed there is copied there.
@@ -40,11 +54,11 @@ impl FlowBuilder<'_> {
         };
         let to = self.result(result);
         let root = self.flow.root(to);
-        self.in_runs.insert(root);
         for (input, part) in parts(concat, whole).enumerate() {
-            let from = self.of(node.inputs[input])?;
-            let begin = part.runs.offset * concat.dtype.size();
-            if self.flow.root(from) == root || !self.copied.insert((from, (root, begin))) {
+            let (read, from) = (node.inputs[input], self.of(node.inputs[input])?);
+            let runs = in_bytes(part.runs, concat.dtype.size());
+            let is_there = self.class(from) == StorageClass::Runs(root, runs);
+            if is_there || !self.copied.insert((from, (root, runs.offset))) {
                 continue;
             }
             let own = Concat {
@@ -52,10 +66,17 @@ impl FlowBuilder<'_> {
                 written: Some(part.runs),
                 ..Concat::new(concat.outer, &[], concat.inner, concat.dtype)
             };
-            let runs = in_bytes(part.runs, concat.dtype.size());
+            let operation = match self.runs_of(read)? {
+                Some(shown) => {
+                    let count = self.graph.tensor(read).count() / shown.length;
+                    let refused = || CompileError::invalid(&node.location, "it joins no such runs");
+                    moving(concat.dtype, count, shown, part.runs).ok_or_else(refused)?
+                }
+                None => Operation::Concat(own),
+            };
             let to = self.storage(StorageClass::Runs(root, runs), concat.outer * runs.length);
             self.flow.steps.push(Step::Compute {
-                computation: Computation::Operation(Box::new(Operation::Concat(own))),
+                computation: Computation::Operation(Box::new(operation)),
                 inputs: vec![from],
                 outputs: vec![to],
                 location: node.location.clone(),

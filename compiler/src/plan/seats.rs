@@ -1,22 +1,16 @@
 //! Which tensors lie in runs in the memory of what they are joined to: each row of the whole has a run of each part. Kernels write
-//! and read them there, so that nothing is copied; parts of which some kernel cannot do that are copied there.
+//! and read them there, so that nothing is copied; parts of which some kernel cannot do that are copied there. What nodes cut out of
+//! each row of a tensor is read where it lies, too.
 
 use std::collections::{HashMap, HashSet};
 
-use halite_ops::{
-    Operation, concat::Concat, conv2d::Conv2d, copy::StridedCopy, elementwise::Elementwise, matmul::MatMul,
-    pool2d::Pool2d, runs::Runs,
-};
-use halite_sizes::Size;
+use halite_ops::{Operation, runs::Runs};
 
-use super::parts::Made;
-use crate::{
-    graph::{Graph, Node, NodeOp, Region, TensorId, each_region},
-    passes::strided_read,
+use super::{
+    parts::{Made, Parts},
+    runs::{elementwise_reading, joins_runs, lengths, moving, parts, reading, shows_runs, within, writing},
 };
-
-/// Bytes that runs begin and end at a multiple of: those that kernels read and write at a time.
-const ALIGNMENT: u64 = 16;
+use crate::graph::{Graph, Node, NodeOp, Region, TensorId, each_region};
 
 /// A tensor that others lie in, and the runs that one of them is there, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +30,8 @@ pub(super) struct Seats {
     copied: HashMap<TensorId, Vec<Seat>>,
     /// Results of concatenations that only join, and where they lie: in another, or all of their own memory.
     joined: HashMap<TensorId, Seat>,
+    /// Tensors that are only shown where they lie already: parts of each row of another.
+    shown: HashMap<TensorId, Runs>,
 }
 
 /// Whether all targets compute an operation with runs in as many dispatches as without.
@@ -43,16 +39,22 @@ pub(super) type Takes<'a> = &'a dyn Fn(&Operation) -> bool;
 
 impl Seats {
     /// Decides for all regions of a graph. Results that `own` says to have a place of their own stay out of it.
-    pub(super) fn of(graph: &Graph, own: &dyn Fn(TensorId) -> bool, takes: Takes<'_>) -> Seats {
+    pub(super) fn of(
+        graph: &Graph,
+        own: &dyn Fn(TensorId) -> bool,
+        takes: Takes<'_>,
+        parts: &Parts,
+    ) -> Seats {
         let mut all = Seats::default();
         if graph.open.is_some() {
             return all;
         }
         each_region(&graph.body, &mut |region| {
-            if region.nodes.iter().any(|node| joins_runs(node).is_some()) {
-                let found = Finder::new(graph, region, own, takes).found();
-                all.of.extend(found.of);
+            if region.nodes.iter().any(|node| joins_runs(node).is_some() || shows_runs(node).is_some()) {
+                let found = Finder::new(graph, region, own, takes, parts).found();
+                all.of.extend(found.of.into_iter().filter(|(id, _)| !found.shown.contains_key(id)));
                 all.joined.extend(found.joined);
+                all.shown.extend(found.shown);
             }
         });
         all
@@ -63,89 +65,15 @@ impl Seats {
         self.of.get(&tensor).copied()
     }
 
+    /// The runs of what a node cuts out of a tensor that its result is, if nothing is copied for that.
+    pub(super) fn shown(&self, tensor: TensorId) -> Option<Runs> {
+        self.shown.get(&tensor).copied()
+    }
+
     /// Where the result of a concatenation lies that only joins.
     pub(super) fn joined(&self, tensor: TensorId) -> Option<Seat> {
         self.joined.get(&tensor).copied()
     }
-}
-
-/// The concatenation that a node is, if its inputs are several runs each, of whole words.
-fn joins_runs(node: &Node) -> Option<&Concat> {
-    let NodeOp::Operation(Operation::Concat(concat)) = &node.op else { return None };
-    let fixed = |size: &Size| size.is_constant() && *size > 0;
-    if !fixed(&concat.outer) || !fixed(&concat.inner) || !concat.sizes.iter().all(fixed) {
-        return None;
-    }
-    let unit = ALIGNMENT / concat.dtype.size().min(ALIGNMENT);
-    let whole = concat.sizes.iter().all(|size| (*size * concat.inner).is_multiple_of(unit));
-    (concat.outer > 1 && concat.sizes.len() > 1 && whole).then_some(concat)
-}
-
-/// The elements of a run of each input of a concatenation.
-fn lengths(concat: &Concat) -> impl Iterator<Item = u64> {
-    concat.sizes.iter().map(|size| (*size * concat.inner).exact())
-}
-
-/// The runs of the inputs of a concatenation that lies so itself.
-pub(super) fn parts(concat: &Concat, whole: Seat) -> impl Iterator<Item = Seat> {
-    let mut offset = whole.runs.offset;
-    lengths(concat).map(move |length| {
-        let runs = Runs { length, offset, ..whole.runs };
-        offset += length;
-        Seat { runs, ..whole }
-    })
-}
-
-/// An operation with its first input in runs; none where it cannot have it so.
-pub(super) fn reading(operation: &Operation, runs: Runs) -> Option<Operation> {
-    let read = Some(runs);
-    let made = match operation {
-        Operation::Conv2d(op) => Operation::Conv2d(Conv2d { read, ..op.clone() }),
-        Operation::MatMul(op) => Operation::MatMul(MatMul { read, ..op.clone() }),
-        Operation::Pool2d(op) => Operation::Pool2d(Pool2d { read, ..op.clone() }),
-        _ => return None,
-    };
-    made.check().is_ok().then_some(made)
-}
-
-/// An operation with its result in runs; none where it cannot have it so.
-pub(super) fn writing(operation: &Operation, runs: Runs) -> Option<Operation> {
-    let written = Some(runs);
-    let made = match operation {
-        Operation::Conv2d(op) => Operation::Conv2d(Conv2d { written, ..op.clone() }),
-        Operation::MatMul(op) => Operation::MatMul(MatMul { written, ..op.clone() }),
-        Operation::Pool2d(op) => Operation::Pool2d(Pool2d { written, ..op.clone() }),
-        Operation::Elementwise(op) => Operation::Elementwise(Elementwise { written, ..op.clone() }),
-        _ => return None,
-    };
-    made.check().is_ok().then_some(made)
-}
-
-/// An elementwise node with those of its inputs in runs that `runs_of` has some for.
-pub(super) fn elementwise_reading(
-    graph: &Graph,
-    node: &Node,
-    runs_of: impl Fn(TensorId) -> Option<Runs>,
-) -> Option<Node> {
-    let mut made = node.clone();
-    for input in 0..node.inputs.len() {
-        let Some(runs) = runs_of(node.inputs[input]) else { continue };
-        let NodeOp::Operation(Operation::Elementwise(elementwise)) = &made.op else { return None };
-        let (dtype, dims) = elementwise.inputs.0.get(input)?;
-        if elementwise.strides_of(input).is_some() {
-            return None;
-        }
-        let count = dims.iter().product::<Size>() / runs.length;
-        let view = StridedCopy {
-            source: count * runs.pitch,
-            shape: vec![count, runs.length.into()],
-            strides: vec![runs.pitch.into(), 1.into()],
-            offset: runs.offset.into(),
-            dtype: *dtype,
-        };
-        made = strided_read(graph, &made, input, &view)?;
-    }
-    Some(made)
 }
 
 /// What decides for a region.
@@ -155,6 +83,8 @@ struct Finder<'a> {
     own: &'a dyn Fn(TensorId) -> bool,
     takes: Takes<'a>,
     made: Made<'a>,
+    /// What lies in parts of others that lie together.
+    parts: &'a Parts,
     /// The nodes that read a tensor, also through views, and which input it is.
     readers: HashMap<TensorId, Vec<(&'a Node, usize)>>,
     /// Tensors that are read by something else, or as something else.
@@ -169,6 +99,7 @@ impl<'a> Finder<'a> {
         region: &'a Region,
         own: &'a dyn Fn(TensorId) -> bool,
         takes: Takes<'a>,
+        parts: &'a Parts,
     ) -> Self {
         let made = Made::of(graph, region);
         let (mut readers, mut elsewhere) = (HashMap::new(), HashSet::new());
@@ -193,21 +124,16 @@ impl<'a> Finder<'a> {
                 elsewhere.extend(read.map(|id| made.root(*id)));
             }
         });
-        Finder { graph, region, own, takes, made, readers, elsewhere, alone: HashSet::new() }
+        Finder { graph, region, own, takes, made, parts, readers, elsewhere, alone: HashSet::new() }
     }
 
     /// Seats that all writers and readers take. Each turn leaves out those that some do not.
     fn found(mut self) -> Seats {
         loop {
-            let mut seats = self.wanted();
+            let seats = self.wanted();
             let misfits: Vec<TensorId> =
                 seats.of.keys().filter(|id| !self.fits(&seats, **id)).copied().collect();
             if misfits.is_empty() {
-                // Where all would be copied, the kernel that joins does that.
-                let parts = seats.of.iter().filter(|(id, _)| !seats.joined.contains_key(id));
-                let used: HashSet<TensorId> = parts.map(|(_, seat)| seat.root).collect();
-                seats.joined.retain(|_, seat| used.contains(&seat.root));
-                seats.of.retain(|_, seat| used.contains(&seat.root));
                 return seats;
             }
             self.alone.extend(misfits);
@@ -235,8 +161,13 @@ impl<'a> Finder<'a> {
             let dense = Seat { root: result, runs: Runs { length, pitch: length, offset: 0 } };
             let whole = seats.seat(result).unwrap_or(dense);
             for (id, part) in inputs.iter().zip(parts(concat, whole)) {
-                let may = self.made.nodes.contains_key(id) && !self.alone.contains(id) && !(self.own)(*id);
-                if may && *id != whole.root && !self.elsewhere.contains(id) {
+                let may = self.made.nodes.get(id).is_some_and(|node| shows_runs(node).is_none());
+                if may
+                    && !self.alone.contains(id)
+                    && !(self.own)(*id)
+                    && *id != whole.root
+                    && !self.elsewhere.contains(id)
+                {
                     seats.of.entry(*id).or_insert(part);
                 }
                 let copies = seats.copied.entry(*id).or_default();
@@ -246,13 +177,61 @@ impl<'a> Finder<'a> {
             }
             seats.joined.insert(result, whole);
         }
+        for node in &self.region.nodes {
+            if let Some((runs, seat)) = self.shown(&seats, node) {
+                seats.shown.insert(node.outputs[0], runs);
+                seats.of.insert(node.outputs[0], seat);
+            }
+        }
+        self.leave_copies(&mut seats);
         seats
+    }
+
+    /// Where all would be copied, the kernel that joins does that.
+    fn leave_copies(&self, seats: &mut Seats) {
+        let mut used: HashSet<TensorId> = HashSet::new();
+        for node in &self.region.nodes {
+            let Some(whole) = joins_runs(node).and_then(|_| seats.joined(node.outputs[0])) else { continue };
+            let mut inputs = node.inputs.iter().map(|id| self.made.root(*id));
+            let is_there = |id: TensorId| {
+                let inside = seats.seat(id).is_some_and(|seat| seat.root == whole.root);
+                seats.shown.contains_key(&id) || inside && !seats.joined.contains_key(&id)
+            };
+            if inputs.any(is_there) {
+                used.insert(whole.root);
+            }
+        }
+        seats.joined.retain(|_, seat| used.contains(&seat.root));
+        let Seats { of, shown, .. } = seats;
+        of.retain(|id, seat| used.contains(&seat.root) || shown.contains_key(id));
+    }
+
+    /// The runs of its input that a node cuts out, and where they lie then, if its result can be just that.
+    fn shown(&self, seats: &Seats, node: &Node) -> Option<(Runs, Seat)> {
+        let (runs, result) = (shows_runs(node)?, node.outputs[0]);
+        let whole = self.made.root(*node.inputs.first()?);
+        let alone = self.alone.contains(&result) || self.elsewhere.contains(&result) || (self.own)(result);
+        let same = self.graph.tensor(result).element == self.graph.tensor(whole).element;
+        if alone || !same || (self.own)(whole) {
+            return None;
+        }
+        if let Some(seat) = seats.seat(whole) {
+            return Some((runs, Seat { runs: within(seat.runs, runs)?, ..seat }));
+        }
+        let made = self.made.nodes.get(&whole);
+        // What is cut out in one piece is a part of something itself, as what is joined of such pieces may be.
+        let cut = |node: &&Node| matches!(node.op, NodeOp::Operation(Operation::StridedCopy(_)));
+        let computed = made.is_some_and(|node| matches!(node.op, NodeOp::Operation(_)) && !cut(node));
+        let given = self.graph.inputs.iter().any(|port| port.tensor == whole);
+        let whole_one = self.parts.part(whole).is_none();
+        ((computed || given) && whole_one).then_some((runs, Seat { root: whole, runs }))
     }
 
     /// Whether what makes a tensor and all that read it take it where it lies.
     fn fits(&self, seats: &Seats, id: TensorId) -> bool {
         let (seat, node) = (seats.of[&id], self.made.nodes[&id]);
         let written = match &node.op {
+            _ if seats.shown.contains_key(&id) => true,
             NodeOp::Operation(Operation::Concat(_)) => seats.joined.contains_key(&id),
             NodeOp::Operation(operation) if node.outputs.len() == 1 => {
                 writing(operation, seat.runs).is_some_and(|op| (self.takes)(&op))
@@ -271,8 +250,16 @@ impl<'a> Finder<'a> {
         match operation {
             Operation::Concat(concat) => {
                 let whole = seats.joined(node.outputs[0]);
-                whole.is_some_and(|whole| parts(concat, whole).nth(input) == Some(seat))
+                let Some(part) = whole.and_then(|whole| parts(concat, whole).nth(input)) else {
+                    return false;
+                };
+                let count = self.graph.tensor(node.inputs[input]).count() / seat.runs.length;
+                let moved = || moving(concat.dtype, count, seat.runs, part.runs);
+                // What was computed elsewhere than it is joined would have been copied from where it is by itself.
+                let shown = seats.shown.contains_key(&self.made.root(node.inputs[input]));
+                part == seat || shown && moved().is_some_and(|op| (self.takes)(&op))
             }
+            Operation::StridedCopy(_) => seats.shown.contains_key(&node.outputs[0]),
             Operation::Elementwise(_) => {
                 let runs = |id| seats.seat(self.made.root(id)).map(|seat| seat.runs);
                 elementwise_reading(self.graph, node, runs).is_some()

@@ -37,6 +37,10 @@ void main() {
 
     vec4 sums[ACROSS];
     [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] = vec4(0);
+    // Written out, reads of all rows are on their way at once, and there are no loops for processors to compile slowly.
+#ifdef UNROLLED
+    [[unroll]]
+#endif
     for (uint ky = 0; ky < KERNEL_Y; ++ky) {
         const bool there = uint(y + int(ky)) < height;
         const uint start = base + (there ? uint(y + int(ky)) * width * pixel : 0);

@@ -292,7 +292,8 @@ pub(super) fn depthwise_last(
     mut kernel: KernelInputs<'_>,
     runs: [Option<Runs>; 2],
 ) -> Result<Plan, Unfit> {
-    let (lanes, enough, w) = (kernel.params.get("lanes")?, kernel.params.get("enough")?, &shape.window);
+    let [lanes, enough, narrow_below] = ["lanes", "enough", "narrow"].map(|name| kernel.params.get(name));
+    let (lanes, enough, narrow_below, w) = (lanes?, enough?, u64::from(narrow_below?), &shape.window);
     let fours = shape.groups.is_multiple_of(4) && (shape.channels, shape.filters) == (1, 1);
     if shape.layout != Layout::Nhwc || !fours {
         return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
@@ -310,6 +311,10 @@ pub(super) fn depthwise_last(
     let invocations = |across: u32| rows * columns.div_ceil(u64::from(across)) * quads;
     let is_enough = |across: &u32| (invocations(*across) * shape.images).value() >= u64::from(enough);
     let across = [4u32, 2].into_iter().find(is_enough).unwrap_or(1);
+    // Few workgroups leave units without work, and long windows leave those that have some waiting.
+    let groups_of = |lanes: u32| (invocations(across) * shape.images).div_ceil(u64::from(lanes));
+    let narrow = w.kernel.iter().any(|size| *size > 3) && groups_of(lanes).value() < narrow_below;
+    let lanes = if narrow { lanes / 2 } else { lanes };
     let mut constants = vec![lanes];
     for size in [w.kernel[0], w.kernel[1], w.strides[1]] {
         constants.push(fixed("a window", size)?);

@@ -313,8 +313,8 @@ pub(super) fn depthwise_last(
     let across = [4u32, 2].into_iter().find(is_enough).unwrap_or(1);
     // Few workgroups leave units without work, and long windows leave those that have some waiting.
     let groups_of = |lanes: u32| (invocations(across) * shape.images).div_ceil(u64::from(lanes));
-    let narrow = w.kernel.iter().any(|size| *size > 3) && groups_of(lanes).value() < narrow_below;
-    let lanes = if narrow { lanes / 2 } else { lanes };
+    let is_narrow = w.kernel.iter().any(|size| *size > 3) && groups_of(lanes).value() < narrow_below;
+    let lanes = if is_narrow { lanes / 2 } else { lanes };
     let mut constants = vec![lanes];
     for size in [w.kernel[0], w.kernel[1], w.strides[1]] {
         constants.push(fixed("a window", size)?);

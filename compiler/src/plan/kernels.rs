@@ -69,18 +69,15 @@ impl<'a> Takers<'a> {
         Takers(RefCell::new(targets.iter().map(|target| Chooser::new(backend, target)).collect()))
     }
 
-    /// Whether all targets compute an operation with runs in as many dispatches as without.
+    /// Whether all targets compute an operation with runs by the kernel that they compute it by without, in as many dispatches.
     pub(super) fn take(&self, operation: &Operation) -> bool {
         let Some(apart) = operation.apart() else { return true };
         let [with, without] =
             [operation.clone(), apart.operation].map(|op| Computation::Operation(Box::new(op)));
         self.0.borrow_mut().iter_mut().all(|chooser| {
-            let mut dispatches = |computation| {
-                let choice = chooser.choose(computation, &SourceLocation::default());
-                choice.ok().map(|choice| choice.dispatches.len())
-            };
-            let count = dispatches(&with);
-            count.is_some() && count == dispatches(&without)
+            let mut chosen = |computation| chooser.choose(computation, &SourceLocation::default()).ok();
+            let (Some(with), Some(without)) = (chosen(&with), chosen(&without)) else { return false };
+            with.variant == without.variant && with.dispatches.len() == without.dispatches.len()
         })
     }
 }

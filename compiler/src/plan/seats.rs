@@ -34,7 +34,7 @@ pub(super) struct Seats {
     shown: HashMap<TensorId, Runs>,
 }
 
-/// Whether all targets compute an operation with runs in as many dispatches as without.
+/// Whether all targets compute an operation with runs by the kernel that they compute it by without.
 pub(super) type Takes<'a> = &'a dyn Fn(&Operation) -> bool;
 
 impl Seats {

@@ -100,7 +100,7 @@ fn kernels_compute_the_same_where_few_buffers_can_be_bound() {
             // of it, and drivers take long to compile.
             let bindings = whole.steps.iter().map(|step| step.bindings.clone());
             let slots: Vec<_> = bindings.filter(|_| is_thorough).collect();
-            let kind = (operation.name(), &candidate.variant.template);
+            let kind = (operation.name(), &candidate.variant.template, operation.apart().is_some());
             if fits || !tried.insert((kind, format!("{slots:?}"))) {
                 continue;
             }

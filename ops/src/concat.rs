@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    DType, Op, TensorDesc, Tolerance, Values,
+    DType, Op, Operation, TensorDesc, Tolerance, Values,
     conv2d::f32,
     moves::{list, size_name},
+    runs::{self, Apart, Runs},
 };
 
 /// Inputs of outer x `sizes[i]` x inner, one behind the other along the middle dimension.
@@ -27,6 +28,9 @@ pub struct Concat {
     /// Type of all tensors.
     #[serde(default = "f32")]
     pub dtype: DType,
+    /// Where the result is written in a larger tensor, of which the rest stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Runs>,
 }
 
 fn one() -> Size {
@@ -37,18 +41,49 @@ impl Concat {
     /// Inputs of a type, joined.
     pub fn new(outer: impl Into<Size>, sizes: &[u64], inner: impl Into<Size>, dtype: DType) -> Self {
         let sizes = sizes.iter().map(Size::from).collect();
-        Concat { outer: outer.into(), sizes, inner: inner.into(), dtype }
+        Concat { outer: outer.into(), sizes, inner: inner.into(), dtype, written: None }
     }
 
     /// Size of the result in the dimension that is joined.
     pub fn total(&self) -> Size {
         self.sizes.iter().sum()
     }
+
+    /// The result by itself.
+    fn result(&self) -> TensorDesc {
+        TensorDesc::new("out", self.dtype, [self.outer, self.total(), self.inner])
+    }
+
+    /// What is joined.
+    fn joined(&self, inputs: &[Values]) -> Values {
+        let each = || {
+            (0..self.outer.exact()).flat_map(move |outer| {
+                self.sizes.iter().zip(inputs).flat_map(move |(size, values)| {
+                    let block = (*size * self.inner).exact();
+                    (outer * block..(outer + 1) * block).map(move |at| (values, at as usize))
+                })
+            })
+        };
+        if self.dtype.is_float() {
+            Values::Float(each().map(|(values, at)| values.float(at)).collect())
+        } else {
+            Values::Int(each().map(|(values, at)| values.int(at)).collect())
+        }
+    }
 }
 
 impl Op for Concat {
     fn check(&self) -> Result<(), String> {
-        if self.sizes.is_empty() { Err("there are no inputs".into()) } else { Ok(()) }
+        if self.sizes.is_empty() {
+            return Err("there are no inputs".into());
+        }
+        match self.written {
+            Some(runs) if !(self.total() * self.inner).is(runs.length.into()) => {
+                Err(format!("rows are no runs of {}", runs.length))
+            }
+            Some(runs) => runs.check(&self.result()),
+            None => Ok(()),
+        }
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
@@ -57,7 +92,7 @@ impl Op for Concat {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.outer, self.total(), self.inner])]
+        vec![self.written.map_or(self.result(), |runs| runs.whole(self.result()))]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -73,19 +108,19 @@ impl Op for Concat {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let each = || {
-            (0..self.outer.exact()).flat_map(move |outer| {
-                self.sizes.iter().zip(inputs).flat_map(move |(size, values)| {
-                    let block = (*size * self.inner).exact();
-                    (outer * block..(outer + 1) * block).map(move |at| (values, at as usize))
-                })
-            })
-        };
-        if self.dtype.is_float() {
-            vec![Values::Float(each().map(|(values, at)| values.float(at)).collect())]
-        } else {
-            vec![Values::Int(each().map(|(values, at)| values.int(at)).collect())]
-        }
+        self.reference_over(inputs, &runs::zeros(&self.outputs()))
+    }
+
+    fn updates(&self, _output: usize) -> bool {
+        self.written.is_some()
+    }
+
+    fn apart(&self) -> Option<Apart> {
+        Apart::of(Operation::Concat(Concat { written: None, ..self.clone() }), None, self.written)
+    }
+
+    fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
+        runs::first_put(self.written, vec![self.joined(inputs)], before)
     }
 
     fn tolerance(&self, _magnitudes: &[f64]) -> Tolerance {
@@ -105,6 +140,14 @@ impl Samples for Concat {
                 Concat::new(9, &[4, 12, 8], 6, dtype),
                 Concat::new(0, &[4, 2], 3, dtype),
                 Concat::new(257, &[3, 2], 1, dtype),
+                Concat {
+                    written: Some(Runs { length: 12, pitch: 20, offset: 4 }),
+                    ..Concat::new(7, &[12], 1, dtype)
+                },
+                Concat {
+                    written: Some(Runs { length: 5, pitch: 11, offset: 3 }),
+                    ..Concat::new(4, &[2, 3], 1, dtype)
+                },
             ]
         };
         [DType::F32, DType::BF16, DType::I8, DType::I64, DType::F64, DType::U16]

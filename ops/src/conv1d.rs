@@ -88,6 +88,8 @@ impl Conv1d {
             residual: self.residual,
             activation: self.activation,
             layout: self.layout,
+            read: None,
+            written: None,
         }
     }
 }

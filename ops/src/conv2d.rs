@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::{Convolution, largest_term},
     epilogue,
     matmul::MatMul,
+    runs::{self, Apart, Runs},
     window::{Layout, Window},
 };
 
@@ -50,6 +51,12 @@ pub struct Conv2d {
     /// How images and filters lie.
     #[serde(default)]
     pub layout: Layout,
+    /// How the images lies in a larger tensor, which is read instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Runs>,
+    /// Where the result is written in a larger tensor, of which the rest stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Runs>,
 }
 
 pub(super) fn one() -> u64 {
@@ -79,6 +86,8 @@ impl Conv2d {
             residual: false,
             activation: Activation::None,
             layout: Layout::Nchw,
+            read: None,
+            written: None,
         }
     }
 
@@ -107,75 +116,27 @@ impl Conv2d {
             bias: self.bias,
             residual: self.residual,
             activation: self.activation,
+            read: self.read,
+            written: self.written,
             ..MatMul::new(shape.images, shape.filters, shape.depth(), self.dtype, self.dtype)
         })
+    }
+
+    /// The images by themselves.
+    fn images(&self) -> TensorDesc {
+        TensorDesc::new("input", self.dtype, self.input)
+    }
+
+    /// The result by itself.
+    pub fn result(&self) -> TensorDesc {
+        let dims = self.known().map_or([Size::constant(0); 4], |shape| shape.output_dims());
+        TensorDesc::new("out", self.dtype, dims)
     }
 
     /// The shape of an operation that was checked.
     fn known(&self) -> Option<Convolution> {
         self.shape().ok()
     }
-}
-
-/// Groups of one channel that lie last, in fours.
-#[cfg(any(test, feature = "testing"))]
-fn channels_last_samples(dtype: DType) -> Vec<Conv2d> {
-    let of = |input: [u64; 4], kernel: [u64; 2], pads| Conv2d {
-        layout: Layout::Nhwc,
-        groups: input[3],
-        pads,
-        ..Conv2d::new(input, [kernel[0], kernel[1], 1, input[3]], dtype)
-    };
-    let three = of([2, 9, 11, 12], [3, 3], [1, 1, 1, 1]);
-    vec![
-        Conv2d { bias: true, residual: true, activation: Activation::Gelu, ..three.clone() },
-        Conv2d { strides: [2, 2], bias: true, activation: Activation::Relu, ..three.clone() },
-        Conv2d { residual: true, ..of([1, 10, 7, 36], [7, 7], [3, 3, 3, 3]) },
-        of([1, 6, 9, 8], [5, 2], [0, 1, 3, 0]),
-        of([1, 56, 64, 64], [3, 3], [1, 1, 1, 1]),
-        Conv2d { dilations: [2, 1], ..three },
-    ]
-}
-
-/// Channels last, in eights: runs of whole words of 16 bytes.
-#[cfg(any(test, feature = "testing"))]
-fn eights_last_samples(dtype: DType) -> Vec<Conv2d> {
-    let last = |input: [u64; 4], filter: [u64; 4]| Conv2d {
-        layout: Layout::Nhwc,
-        ..Conv2d::new(input, filter, dtype)
-    };
-    let same = |op: Conv2d| Conv2d { pads: [1, 1, 1, 1], bias: true, ..op };
-    vec![
-        same(Conv2d {
-            activation: Activation::Relu,
-            residual: true,
-            ..last([2, 14, 14, 32], [3, 3, 32, 48])
-        }),
-        same(Conv2d { activation: Activation::Gelu, ..last([1, 7, 7, 264], [3, 3, 264, 136]) }),
-        same(Conv2d { strides: [2, 2], ..last([3, 15, 13, 24], [3, 3, 24, 72]) }),
-        // More of the border than a tap reaches, on each side another.
-        Conv2d {
-            strides: [1, 2],
-            dilations: [2, 3],
-            pads: [3, 0, 1, 7],
-            ..last([1, 11, 12, 8], [3, 3, 8, 40])
-        },
-        Conv2d { strides: [2, 2], ..last([2, 9, 8, 64], [1, 1, 64, 8]) },
-        Conv2d { pads: [0, 2, 1, 2], residual: true, ..last([1, 11, 10, 16], [2, 5, 16, 64]) },
-        Conv2d { pads: [2, 2, 2, 2], bias: true, ..last([1, 20, 20, 40], [5, 5, 40, 24]) },
-        // Groups, whose bias and residual are their own.
-        same(Conv2d {
-            groups: 3,
-            residual: true,
-            activation: Activation::Silu,
-            ..last([2, 10, 9, 96], [3, 3, 32, 96])
-        }),
-        same(Conv2d { groups: 4, strides: [2, 2], ..last([1, 12, 12, 32], [3, 3, 8, 64]) }),
-        // Sums that are cut, and no bias.
-        Conv2d { pads: [1, 1, 1, 1], activation: Activation::Relu, ..last([1, 6, 6, 512], [3, 3, 512, 64]) },
-        last([1, 5, 4, 8], [7, 7, 8, 8]),
-        Conv2d { pads: [3, 3, 3, 3], ..last([1, 5, 4, 8], [7, 7, 8, 8]) },
-    ]
 }
 
 #[cfg(any(test, feature = "testing"))]
@@ -344,8 +305,6 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
     samples.push(Conv2d { filter: [1, 1, 5, 11], residual: true, ..last.clone() });
     samples.push(Conv2d { filter: [3, 2, 5, 33], dilations: [1, 2], ..last });
-    samples.extend(channels_last_samples(dtype));
-    samples.extend(eights_last_samples(dtype));
     samples
 }
 
@@ -354,12 +313,14 @@ impl Op for Conv2d {
         if !matches!(self.dtype, DType::F32 | DType::F16) {
             return Err(format!("tensors are f32 or f16, not {}", self.dtype));
         }
-        self.shape().map(|_| ())
+        self.shape()?;
+        self.read.map_or(Ok(()), |runs| runs.check(&self.images()))?;
+        self.written.map_or(Ok(()), |runs| runs.check(&self.result()))
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
         let mut inputs = vec![
-            TensorDesc::new("input", self.dtype, self.input),
+            self.read.map_or(self.images(), |runs| runs.whole(self.images())),
             TensorDesc::new("filter", self.dtype, self.filter),
         ];
         if self.bias {
@@ -367,14 +328,13 @@ impl Op for Conv2d {
             inputs.push(TensorDesc::new("bias", self.dtype, [filters]));
         }
         if self.residual {
-            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+            inputs.push(TensorDesc { name: "residual", ..self.result() });
         }
         inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let dims = self.known().map_or([Size::constant(0); 4], |shape| shape.output_dims());
-        vec![TensorDesc::new("out", self.dtype, dims)]
+        vec![self.written.map_or(self.result(), |runs| runs.whole(self.result()))]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -390,6 +350,23 @@ impl Op for Conv2d {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        self.reference_over(inputs, &runs::zeros(&self.outputs()))
+    }
+
+    fn updates(&self, _output: usize) -> bool {
+        self.written.is_some()
+    }
+
+    fn apart(&self) -> Option<Apart> {
+        Apart::of(
+            Operation::Conv2d(Conv2d { read: None, written: None, ..self.clone() }),
+            self.read,
+            self.written,
+        )
+    }
+
+    fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
+        let inputs = &runs::first_taken(self.read, inputs);
         let Some(shape) = self.known() else { return Vec::new() };
         let residual = inputs.last().filter(|_| self.residual);
         let result = |(at, place)| {
@@ -400,7 +377,8 @@ impl Op for Conv2d {
             });
             self.dtype.round(self.activation.apply(sum))
         };
-        vec![Values::Float(shape.places().enumerate().map(result).collect())]
+        let results = vec![Values::Float(shape.places().enumerate().map(result).collect())];
+        runs::first_put(self.written, results, before)
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {

@@ -6,9 +6,10 @@ use halite_sizes::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DType, Op, TensorDesc, Tolerance, Values,
+    DType, Op, Operation, TensorDesc, Tolerance, Values,
     expression::{self, Expression, Function, Operand, Scalar, Type},
     moves::{coordinates, numbers},
+    runs::{self, Apart, Runs},
     strides::{Strides, broadcast_strides},
 };
 
@@ -38,6 +39,9 @@ pub struct Elementwise {
     /// Where the inputs lie that are not dense, by growing numbers of inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strided: Vec<Strides>,
+    /// Where the result is written in a larger tensor, of which the rest stays as it is; there is one result then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Runs>,
 }
 
 /// Types and dimensions of tensors; as text, `f32[2x3] f16[]`.
@@ -101,7 +105,13 @@ impl Elementwise {
     ) -> Self {
         let sizes = |dims: Vec<N>| dims.into_iter().map(Into::into).collect();
         let inputs = inputs.into_iter().map(|(dtype, dims)| (dtype, sizes(dims))).collect();
-        Elementwise { inputs: Shapes(inputs), program, tables: Shapes::default(), strided: Vec::new() }
+        Elementwise {
+            inputs: Shapes(inputs),
+            program,
+            tables: Shapes::default(),
+            strided: Vec::new(),
+            written: None,
+        }
     }
 
     /// The same with tables.
@@ -122,7 +132,7 @@ impl Elementwise {
             _ => false,
         };
         let floats = from.is_float() && output.dtype.is_float();
-        (only && floats && self.strided.is_empty()).then_some((*from, output.dtype))
+        (only && floats && self.strided.is_empty() && self.written.is_none()).then_some((*from, output.dtype))
     }
 
     /// Types of the inputs.
@@ -157,6 +167,23 @@ impl Elementwise {
 }
 
 impl Elementwise {
+    /// The results by themselves.
+    fn results(&self) -> Vec<TensorDesc> {
+        let dims = self.dims();
+        self.program.outputs.iter().map(|o| TensorDesc::new("out", o.dtype, dims.clone())).collect()
+    }
+
+    /// Checks where the result is written.
+    fn check_written(&self) -> Result<(), String> {
+        match (self.written, &self.results()[..]) {
+            (Some(runs), [result]) => runs.check(result),
+            (Some(_), results) => {
+                Err(format!("one result is written into a larger tensor, not {}", results.len()))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
     /// Checks that look-ups are in tables that are there, have entries, and are of their type.
     fn check_tables(&self) -> Result<(), String> {
         for (table, (dtype, dims)) in self.tables.0.iter().enumerate() {
@@ -201,6 +228,7 @@ impl Op for Elementwise {
             strides.check(dims)?;
         }
         self.check_tables()?;
+        self.check_written()?;
         self.program.types(&self.dtypes()).map(|_| ())
     }
 
@@ -216,8 +244,11 @@ impl Op for Elementwise {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let dims = self.dims();
-        self.program.outputs.iter().map(|o| TensorDesc::new("out", o.dtype, dims.clone())).collect()
+        let results = self.results();
+        match self.written {
+            Some(runs) => results.into_iter().map(|result| runs.whole(result)).collect(),
+            None => results,
+        }
     }
 
     /// The widest element: what the speed depends on.
@@ -237,6 +268,19 @@ impl Op for Elementwise {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        self.reference_over(inputs, &runs::zeros(&self.outputs()))
+    }
+
+    fn updates(&self, _output: usize) -> bool {
+        self.written.is_some()
+    }
+
+    fn apart(&self) -> Option<Apart> {
+        let operation = Elementwise { written: None, ..self.clone() };
+        Apart::of(Operation::Elementwise(operation), None, self.written)
+    }
+
+    fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
         let dims = numbers(&self.dims());
         let walks: Vec<(Vec<i64>, i64)> =
             (0..self.inputs.0.len()).map(|input| self.walk(input)).map(exact).collect();
@@ -262,7 +306,8 @@ impl Op for Elementwise {
             }
         }
         let stored = |(values, output): (Vec<Scalar>, &expression::Output)| stored(&values, output.dtype);
-        results.into_iter().zip(outputs).map(stored).collect()
+        let results = results.into_iter().zip(outputs).map(stored).collect();
+        runs::first_put(self.written, results, before)
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {

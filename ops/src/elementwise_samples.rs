@@ -334,6 +334,7 @@ fn samples() -> Vec<Elementwise> {
         program: program.parse().expect("written here, and read by every test"),
         tables: Shapes::default(),
         strided: Vec::new(),
+        written: None,
     };
     let looked_up = LOOKED_UP.iter().map(|(inputs, tables, program)| Elementwise {
         tables: tables.parse().expect("written here, and read by every test"),

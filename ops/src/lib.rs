@@ -53,6 +53,8 @@ pub mod concat;
 pub mod conv1d;
 pub mod conv2d;
 pub mod conv2d_int8;
+#[cfg(any(test, feature = "testing"))]
+mod conv2d_samples;
 pub mod conv_transpose2d;
 pub mod copy;
 pub mod cumulative_sum;
@@ -78,6 +80,9 @@ pub mod reduce;
 pub mod resize;
 pub mod rotary;
 pub mod rows;
+pub mod runs;
+#[cfg(any(test, feature = "testing"))]
+mod runs_samples;
 pub mod scatter_elements;
 pub mod scatter_nd;
 pub mod softmax;
@@ -90,6 +95,7 @@ pub use activation::Activation;
 pub use dtype::DType;
 pub use exact::Exact;
 pub use operation::{OperationError, Work};
+pub use runs::Apart;
 #[cfg(any(test, feature = "testing"))]
 pub use samples::Samples;
 pub use tolerance::Tolerance;
@@ -235,6 +241,11 @@ pub trait Op {
     /// Whether an output keeps what it had where nothing is written to it.
     fn updates(&self, _output: usize) -> bool {
         false
+    }
+
+    /// What it is without runs, where its first input or its first output is runs of a larger tensor.
+    fn apart(&self) -> Option<Apart> {
+        None
     }
 
     /// The results where outputs that are updated had these elements before; [`Op::reference`] has zeros there.

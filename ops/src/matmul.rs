@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Exact, Op, TensorDesc, Tolerance, Values, convolution::largest_term, epilogue,
+    Activation, DType, Exact, Op, Operation, TensorDesc, Tolerance, Values,
+    convolution::largest_term,
+    epilogue,
+    runs::{self, Apart, Runs},
 };
 
 /// Product of matrices, or of a batch of them. Sums are `f32` for floats and `i32`, which wraps, for integers.
@@ -54,6 +57,12 @@ pub struct MatMul {
     /// Whether rows are normalized by mean and deviation, with a bias as a last input; else by the root of the mean of squares.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub centered: bool,
+    /// How the left operand lies in a larger tensor, which is read instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Runs>,
+    /// Where the result is written in a larger tensor, of which the rest stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Runs>,
 }
 
 fn one() -> Size {
@@ -88,7 +97,19 @@ impl MatMul {
             activation: Activation::None,
             norm: None,
             centered: false,
+            read: None,
+            written: None,
         }
+    }
+
+    /// The left operand by itself.
+    fn left(&self) -> TensorDesc {
+        TensorDesc::new("lhs", self.lhs, [self.batch, self.m, self.k])
+    }
+
+    /// A tensor like the result by itself.
+    pub fn result(&self, name: &'static str) -> TensorDesc {
+        TensorDesc::new(name, self.out, [self.batch, self.m, self.n])
     }
 
     /// The input that is the residual, where there is one.
@@ -99,6 +120,42 @@ impl MatMul {
     /// The input that is the scale of normalized rows, where there are such; their bias is the next.
     pub fn scale_input(&self) -> usize {
         self.residual_input() + usize::from(self.residual)
+    }
+
+    /// The results of inputs that lie by themselves.
+    fn results(&self, inputs: &[Values]) -> Vec<Values> {
+        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(Size::exact_usize);
+        let rhs_stride = if self.rhs_shared { 0 } else { n * k };
+        let place = |b: usize, i: usize, j: usize, l: usize| {
+            let right = if self.rhs_transposed { j * k + l } else { l * n + j };
+            (b * m * k + i * k + l, b * rhs_stride + right)
+        };
+        let bias = inputs.get(2).filter(|_| self.bias);
+        let residual = inputs.get(self.residual_input()).filter(|_| self.residual);
+        let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
+        if self.out.is_float() {
+            let (left, right) = (inputs[0].floats(), inputs[1].floats());
+            let sum = |(b, i, j)| {
+                let terms = (0..k).map(|l| place(b, i, j, l));
+                let added = bias.map_or(0.0, |bias| bias.float(j))
+                    + residual.map_or(0.0, |residual| residual.float((b * m + i) * n + j));
+                let sum = terms.map(|(x, y)| left[x] * right[y]).sum::<f64>() + added;
+                self.out.round(self.activation.apply(sum))
+            };
+            let out: Vec<f64> = each.map(sum).collect();
+            let normed = self.norm.map(|epsilon| self.normalized(inputs, epsilon.0, &out));
+            return std::iter::once(out).chain(normed).map(Values::Float).collect();
+        }
+        let sum = |(b, i, j)| {
+            let terms = (0..k).map(|l| place(b, i, j, l));
+            let added = bias.map_or(0, |bias| bias.int(j) as i32);
+            let added = added.wrapping_add(residual.map_or(0, |r| r.int((b * m + i) * n + j) as i32));
+            let total = terms.fold(added, |sum, (x, y)| {
+                sum.wrapping_add((inputs[0].int(x) as i32).wrapping_mul(inputs[1].int(y) as i32))
+            });
+            i64::from(total)
+        };
+        vec![Values::Int(each.map(sum).collect())]
     }
 
     /// Rows of the result, normalized.
@@ -194,6 +251,11 @@ impl Op for MatMul {
         if self.centered && self.norm.is_none() {
             return Err("rows that are not normalized are not centered".into());
         }
+        if self.norm.is_some() && self.written.is_some() {
+            return Err("results that are normalized once more are not written into a larger tensor".into());
+        }
+        self.read.map_or(Ok(()), |runs| runs.check(&self.left()))?;
+        self.written.map_or(Ok(()), |runs| runs.check(&self.result("out")))?;
         let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
         let ints = !self.lhs.is_float() && !self.rhs.is_float() && self.out == DType::I32;
         if floats || ints {
@@ -207,14 +269,14 @@ impl Op for MatMul {
         let matrix = if self.rhs_transposed { [self.n, self.k] } else { [self.k, self.n] };
         let rhs_batch = if self.rhs_shared { one() } else { self.batch };
         let mut inputs = vec![
-            TensorDesc::new("lhs", self.lhs, [self.batch, self.m, self.k]),
+            self.read.map_or(self.left(), |runs| runs.whole(self.left())),
             TensorDesc::new("rhs", self.rhs, [rhs_batch, matrix[0], matrix[1]]),
         ];
         if self.bias {
             inputs.push(TensorDesc::new("bias", self.out, [self.n]));
         }
         if self.residual {
-            inputs.push(TensorDesc { name: "residual", ..self.outputs().remove(0) });
+            inputs.push(self.result("residual"));
         }
         if self.norm.is_some() {
             inputs.push(TensorDesc::new("scale", self.out, [self.n]));
@@ -226,8 +288,8 @@ impl Op for MatMul {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        let result = |name| TensorDesc::new(name, self.out, [self.batch, self.m, self.n]);
-        ["out", "normed"].into_iter().take(1 + usize::from(self.norm.is_some())).map(result).collect()
+        let first = self.written.map_or(self.result("out"), |runs| runs.whole(self.result("out")));
+        std::iter::once(first).chain(self.norm.map(|_| self.result("normed"))).collect()
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -243,38 +305,24 @@ impl Op for MatMul {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(Size::exact_usize);
-        let rhs_stride = if self.rhs_shared { 0 } else { n * k };
-        let place = |b: usize, i: usize, j: usize, l: usize| {
-            let right = if self.rhs_transposed { j * k + l } else { l * n + j };
-            (b * m * k + i * k + l, b * rhs_stride + right)
-        };
-        let bias = inputs.get(2).filter(|_| self.bias);
-        let residual = inputs.get(self.residual_input()).filter(|_| self.residual);
-        let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
-        if self.out.is_float() {
-            let (left, right) = (inputs[0].floats(), inputs[1].floats());
-            let sum = |(b, i, j)| {
-                let terms = (0..k).map(|l| place(b, i, j, l));
-                let added = bias.map_or(0.0, |bias| bias.float(j))
-                    + residual.map_or(0.0, |residual| residual.float((b * m + i) * n + j));
-                let sum = terms.map(|(x, y)| left[x] * right[y]).sum::<f64>() + added;
-                self.out.round(self.activation.apply(sum))
-            };
-            let out: Vec<f64> = each.map(sum).collect();
-            let normed = self.norm.map(|epsilon| self.normalized(inputs, epsilon.0, &out));
-            return std::iter::once(out).chain(normed).map(Values::Float).collect();
-        }
-        let sum = |(b, i, j)| {
-            let terms = (0..k).map(|l| place(b, i, j, l));
-            let added = bias.map_or(0, |bias| bias.int(j) as i32);
-            let added = added.wrapping_add(residual.map_or(0, |r| r.int((b * m + i) * n + j) as i32));
-            let total = terms.fold(added, |sum, (x, y)| {
-                sum.wrapping_add((inputs[0].int(x) as i32).wrapping_mul(inputs[1].int(y) as i32))
-            });
-            i64::from(total)
-        };
-        vec![Values::Int(each.map(sum).collect())]
+        self.reference_over(inputs, &runs::zeros(&self.outputs()))
+    }
+
+    fn updates(&self, output: usize) -> bool {
+        output == 0 && self.written.is_some()
+    }
+
+    fn apart(&self) -> Option<Apart> {
+        Apart::of(
+            Operation::MatMul(MatMul { read: None, written: None, ..self.clone() }),
+            self.read,
+            self.written,
+        )
+    }
+
+    fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
+        let results = self.results(&runs::first_taken(self.read, inputs));
+        runs::first_put(self.written, results, before)
     }
 
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {

@@ -1,6 +1,6 @@
 //! The operation as callers name it: one type for all of them, in text and JSON.
 
-use crate::{DType, Operation, TensorDesc, Tolerance, Values};
+use crate::{Apart, DType, Operation, TensorDesc, Tolerance, Values};
 
 /// What an operation costs at least: what has to be computed, and what has to be moved when everything is moved once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,10 +50,12 @@ macro_rules! operations {
             /// Operations that together exercise every path of the kernels of this name: odd sizes, no elements, sizes that
             /// divide no tile, each type.
             pub fn samples(name: &str) -> Vec<Operation> {
-                match name {
+                let mut all: Vec<Operation> = match name {
                     $($name => $module::$variant::samples().into_iter().map(Operation::$variant).collect(),)*
                     _ => Vec::new(),
-                }
+                };
+                all.extend(crate::runs_samples::of(name));
+                all
             }
 
             /// Values that an input must have where not any will do, such as indices; `random` gives 64 random bits.
@@ -153,6 +155,10 @@ impl Operation {
 
     /// What it costs at least.
     pub fn work(&self) -> Work {
+        // Of larger tensors the runs are moved.
+        if let Some(apart) = self.apart() {
+            return apart.operation.work();
+        }
         let moved = |t: &TensorDesc| t.bytes().as_f64();
         let bytes = self.inputs().iter().chain(&self.outputs()).map(moved).sum();
         Work { flops: self.op().flops(), bytes }
@@ -166,6 +172,11 @@ impl Operation {
     /// Whether an output keeps what it had where nothing is written to it.
     pub fn updates(&self, output: usize) -> bool {
         self.op().updates(output)
+    }
+
+    /// What it is without runs, where its first input or its first output is runs of a larger tensor.
+    pub fn apart(&self) -> Option<Apart> {
+        self.op().apart()
     }
 
     /// The results where outputs that are updated had the elements `before`, which has those of each output;

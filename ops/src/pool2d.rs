@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    DType, Op, TensorDesc, Tolerance, Values,
+    DType, Op, Operation, TensorDesc, Tolerance, Values,
     conv2d::{f32, ones},
+    runs::{self, Apart, Runs},
     window::{Layout, Window},
 };
 
@@ -55,6 +56,12 @@ pub struct Pool2d {
     /// How images lie.
     #[serde(default)]
     pub layout: Layout,
+    /// How the images lie in a larger tensor, which is read instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Runs>,
+    /// Where the result is written in a larger tensor, of which the rest stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Runs>,
 }
 
 impl Pool2d {
@@ -62,7 +69,19 @@ impl Pool2d {
     pub fn new(input: [impl Into<Size>; 4], kernel: [u64; 2], kind: Pooling, dtype: DType) -> Self {
         let (strides, dilations, pads) = (kernel, ones(), [0; 4]);
         let input = input.map(Into::into);
-        Pool2d { input, kernel, kind, strides, dilations, pads, ceil: false, dtype, layout: Layout::Nchw }
+        Pool2d {
+            input,
+            kernel,
+            kind,
+            strides,
+            dilations,
+            pads,
+            ceil: false,
+            dtype,
+            layout: Layout::Nchw,
+            read: None,
+            written: None,
+        }
     }
 
     /// Images, channels and the window.
@@ -71,6 +90,16 @@ impl Pool2d {
         let (channels, input) = if self.layout == Layout::Nchw { (a, [b, c]) } else { (c, [a, b]) };
         let (kernel, strides, dilations) = (self.kernel, self.strides, self.dilations);
         (n, channels, Window { input, kernel, strides, dilations, pads: self.pads, ceil: self.ceil })
+    }
+
+    /// The images by themselves.
+    fn images(&self) -> TensorDesc {
+        TensorDesc::new("input", self.dtype, self.input)
+    }
+
+    /// The result by itself.
+    fn result(&self) -> TensorDesc {
+        TensorDesc::new("out", self.dtype, self.output_dims())
     }
 
     fn output_dims(&self) -> [Size; 4] {
@@ -114,15 +143,17 @@ impl Op for Pool2d {
         if !matches!(self.dtype, DType::F32 | DType::F16) {
             return Err(format!("tensors are f32 or f16, not {}", self.dtype));
         }
-        self.shape().2.check()
+        self.shape().2.check()?;
+        self.read.map_or(Ok(()), |runs| runs.check(&self.images()))?;
+        self.written.map_or(Ok(()), |runs| runs.check(&self.result()))
     }
 
     fn inputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("input", self.dtype, self.input)]
+        vec![self.read.map_or(self.images(), |runs| runs.whole(self.images()))]
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, self.output_dims())]
+        vec![self.written.map_or(self.result(), |runs| runs.whole(self.result()))]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -139,6 +170,20 @@ impl Op for Pool2d {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
+        self.reference_over(inputs, &runs::zeros(&self.outputs()))
+    }
+
+    fn updates(&self, _output: usize) -> bool {
+        self.written.is_some()
+    }
+
+    fn apart(&self) -> Option<Apart> {
+        let operation = Pool2d { read: None, written: None, ..self.clone() };
+        Apart::of(Operation::Pool2d(operation), self.read, self.written)
+    }
+
+    fn reference_over(&self, inputs: &[Values], before: &[Values]) -> Vec<Values> {
+        let inputs = &runs::first_taken(self.read, inputs);
         let [images, b, c, d] = self.output_dims().map(Size::exact);
         let each = (0..images).flat_map(|n| {
             (0..b).flat_map(move |y| (0..c).flat_map(move |z| (0..d).map(move |w| [n, y, z, w])))
@@ -157,7 +202,8 @@ impl Op for Pool2d {
                 Pooling::L2 => sum(|x| x * x).sqrt(),
             })
         };
-        vec![Values::Float(each.map(result).collect())]
+        let results = vec![Values::Float(each.map(result).collect())];
+        runs::first_put(self.written, results, before)
     }
 
     /// A mean has the error of its sum over its length, but edges have short sums: the sum's is taken. Norms have terms of

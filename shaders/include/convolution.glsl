@@ -55,6 +55,9 @@ layout(push_constant) uniform Shape {
 #ifdef COUNTS_IMAGES
     uint images;
 #endif
+#ifdef IN_RUNS
+    uint data_first, result_first;  // Quads before the first.
+#endif
 };
 
 #define SUM CONCAT(REGISTER_, ACC)

@@ -212,9 +212,9 @@ impl Builder {
         }
         let tensors = &self.of_one_size(tensors, axis, &mut dims)?;
         dims[axis] = sizes.iter().sum();
-        let (outer, inner) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
+        let (outer, inner): (Size, Size) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
         let dtype = element.storage();
-        let joined = Operation::Concat(Concat { outer, sizes, inner, dtype });
+        let joined = Operation::Concat(Concat { sizes, ..Concat::new(outer, &[], inner, dtype) });
         let made = self.kernel1(joined, tensors, element, &dims)?;
         if axis + 1 == dims.len() {
             self.remember_joined(made, tensors);

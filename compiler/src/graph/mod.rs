@@ -101,6 +101,7 @@ impl Tensor {
 
 /// What a node does.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all nodes are operations")]
 pub enum NodeOp {
     /// An operation by its meaning; inputs and outputs in its order. How it is computed is the back end's matter.
     Operation(Operation),

@@ -301,7 +301,7 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
         let packed = matches!(first, Product::Packed(_));
         let known = if packed { make.behind_each_other(&weights, dtype, &dims) } else { None };
         inputs.push(known.unwrap_or_else(|| {
-            let concat = Concat { outer, sizes: columns.clone(), inner, dtype };
+            let concat = Concat { sizes: columns.clone(), ..Concat::new(outer, &[], inner, dtype) };
             make.node(Operation::Concat(concat), weights, dtype, &dims)
         }));
     }
@@ -314,7 +314,7 @@ fn joined(graph: &mut Graph, region: &Region, group: &[usize]) -> Vec<Node> {
             None => make.zeros(out, *n),
         });
         let parts = parts.collect();
-        let concat = Concat { outer: 1.into(), sizes: columns.clone(), inner: 1.into(), dtype: out };
+        let concat = Concat { sizes: columns.clone(), ..Concat::new(1, &[], 1, out) };
         inputs.push(make.node(Operation::Concat(concat), parts, out, &[n]));
     }
     let rows = first.rows();

@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, _: &mut Uses, watch: W
 /// Whether an operation gives what it reads.
 fn is_nothing(graph: &Graph, node: &Node) -> bool {
     let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return false };
-    let Elementwise { inputs, program, tables, strided } = elementwise;
+    let Elementwise { inputs, program, tables, strided, written: _ } = elementwise;
     let ([(dtype, dims)], [], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..]) else {
         return false;
     };

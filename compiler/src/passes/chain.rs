@@ -97,7 +97,7 @@ impl Chain<'_> {
     pub(super) fn scaled(&self, id: TensorId) -> Option<(f64, TensorId)> {
         let node = self.producer(id)?;
         let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
-        let Elementwise { inputs, program, tables: _, strided } = elementwise;
+        let Elementwise { inputs, program, tables: _, strided, written: _ } = elementwise;
         let ([(dtype, dims)], [call], [output]) = (&inputs.0[..], &program.nodes[..], &program.outputs[..])
         else {
             return None;

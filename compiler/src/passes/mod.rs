@@ -52,6 +52,7 @@ mod uses;
 
 pub use precision::{HalfPrecision, Precision};
 pub use print::PrintGraph;
+pub(crate) use reads::strided_read;
 pub(crate) use uses::Uses;
 
 use crate::{

@@ -36,6 +36,16 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
     absorb(graph, region, uses, watch)
 }
 
+/// An elementwise node that reads an input out of a larger tensor, as a copy of it would be.
+pub(crate) fn strided_read(graph: &Graph, node: &Node, input: usize, copy: &StridedCopy) -> Option<Node> {
+    let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
+    let mut walks = Walks::of(elementwise, &node.inputs);
+    // A table is read as it lies.
+    (input < walks.inputs.len()).then_some(())?;
+    walks.read_behind(input, copy, node.inputs[input])?;
+    walks.into_node(graph, node)
+}
+
 /// An elementwise operation as walks over its inputs.
 #[derive(Clone)]
 struct Walks {

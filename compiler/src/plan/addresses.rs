@@ -75,6 +75,7 @@ impl Addresses {
                 let (era, offset) = place(of.index());
                 (era, offset + at)
             }
+            StorageClass::Runs(of, _) => place(of.index()),
             _ => place(id),
         };
         let mut rest = places[tensors..].iter().copied();

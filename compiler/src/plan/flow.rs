@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use halite_ops::runs::Runs;
 use halite_sizes::Size;
 
 use super::pool::{ConstantId, PackedId};
@@ -28,6 +29,8 @@ pub enum StorageClass {
     Transient,
     /// In another storage, which is no part itself, from this byte on.
     Part(StorageId, u64),
+    /// In runs of bytes of another storage, which is no part itself.
+    Runs(StorageId, Runs),
     /// At an offset of the transient memory.
     Counter(u64),
     /// At an offset of the memory that the host reads.
@@ -205,12 +208,12 @@ impl Flow {
     /// The storage whose memory a storage is in: itself, or what it is a part of.
     pub fn root(&self, id: StorageId) -> StorageId {
         match self.storages[id.index()].class {
-            StorageClass::Part(of, _) => of,
+            StorageClass::Part(of, _) | StorageClass::Runs(of, _) => of,
             _ => id,
         }
     }
 
-    /// The bytes of its [`root`](Self::root) that a storage is; all that may be there, if it is the root.
+    /// The bytes of its [`root`](Self::root) that a storage is; all that may be there, if it is the root or runs of it.
     pub fn range(&self, id: StorageId) -> Range<u64> {
         let storage = &self.storages[id.index()];
         match storage.class {

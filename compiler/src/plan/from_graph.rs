@@ -12,6 +12,7 @@ use super::{
     order::by_level,
     parts::{Parts, slice},
     pool::{Known, Pool},
+    seats::{Seats, Takes},
 };
 use crate::{
     CompileError, SourceLocation,
@@ -23,7 +24,7 @@ use crate::{
 /// Most levels of branches and loops in each other.
 const MOST_LEVELS: usize = 64;
 /// A part of a storage: the storage, and the first byte.
-type Part = (StorageId, u64);
+pub(super) type Part = (StorageId, u64);
 
 /// Bytes of the readback memory that a value takes.
 const READ_BYTES: u64 = 8;
@@ -32,11 +33,18 @@ const READ_BYTES: u64 = 8;
 ///
 /// # Errors
 /// Branches and loops are nested too deeply, or the work was ended.
-pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
+pub(crate) fn flow(
+    graph: &Graph,
+    pool: &mut Pool,
+    takes: Takes<'_>,
+    watch: Watch<'_>,
+) -> Result<Flow, CompileError> {
     let (flow, of) = (Flow::default(), HashMap::new());
     let read = read(graph);
     let states = Placement::of(graph);
-    let parts = Parts::of(graph, |id| states.computed.contains_key(&id));
+    let own = |id| states.computed.contains_key(&id);
+    let parts = Parts::of(graph, own);
+    let seats = Seats::of(graph, &own, takes, &parts);
     let (joining, copied, carried) = (HashMap::new(), HashSet::new(), HashMap::new());
     let mut builder = FlowBuilder {
         graph,
@@ -46,6 +54,7 @@ pub(crate) fn flow(graph: &Graph, pool: &mut Pool, watch: Watch<'_>) -> Result<F
         states,
         carried,
         parts,
+        seats,
         joining,
         copied,
         flow,
@@ -86,10 +95,11 @@ pub(super) struct FlowBuilder<'a> {
     /// Where results of loops' bodies are computed that change what is carried in place.
     pub(super) carried: HashMap<TensorId, StorageId>,
     parts: Parts,
+    pub(super) seats: Seats,
     /// The storages of what comes together by parts.
     joining: HashMap<TensorId, StorageId>,
     /// What was copied to parts.
-    copied: HashSet<(StorageId, Part)>,
+    pub(super) copied: HashSet<(StorageId, Part)>,
     pub(super) flow: Flow,
     pub(super) of: HashMap<TensorId, StorageId>,
     /// The first step that is in no segment yet.
@@ -110,7 +120,7 @@ impl FlowBuilder<'_> {
         id
     }
 
-    fn class(&self, id: StorageId) -> StorageClass {
+    pub(super) fn class(&self, id: StorageId) -> StorageClass {
         self.flow.storages[id.index()].class
     }
 
@@ -219,6 +229,9 @@ impl FlowBuilder<'_> {
         }
         match operation {
             Operation::Concat(_) if self.parts.is_joined(node.outputs[0]) => self.join(node),
+            Operation::Concat(concat) if self.seats.joined(node.outputs[0]).is_some() => {
+                self.join_runs(node, concat)
+            }
             Operation::StridedCopy(copy) if !open && self.show(node, copy)? => Ok(()),
             _ => self.compute(node, Computation::Operation(Box::new(operation.clone()))),
         }
@@ -232,6 +245,9 @@ impl FlowBuilder<'_> {
         // Of open sizes nobody knows where a part begins.
         if own || halite_sizes::is_open(copy) {
             return Ok(false);
+        }
+        if let Some(runs) = self.seats.shown(result) {
+            return Ok(self.show_runs(result, from, runs));
         }
         let Some(begin) = slice(copy) else { return Ok(false) };
         let (root, first) = (self.flow.root(from), self.flow.range(from).start);
@@ -272,14 +288,17 @@ impl FlowBuilder<'_> {
     }
 
     /// The place of what a node computes: that of a state, where it is the state's new value.
-    fn result(&mut self, tensor: TensorId) -> StorageId {
+    pub(super) fn result(&mut self, tensor: TensorId) -> StorageId {
         if let Some((whole, at)) = self.parts.part(tensor) {
             let whole = self.joining(whole);
             let id = self.storage(StorageClass::Part(whole, at), self.graph.tensor(tensor).byte_size());
             self.of.insert(tensor, id);
             return id;
         }
-        if self.parts.is_joined(tensor) {
+        if let Some(seat) = self.seats.seat(tensor) {
+            return self.seated(tensor, seat);
+        }
+        if self.parts.is_joined(tensor) || self.seats.joined(tensor).is_some() {
             let id = self.joining(tensor);
             self.of.insert(tensor, id);
             return id;
@@ -295,7 +314,7 @@ impl FlowBuilder<'_> {
     }
 
     /// The storage of what comes together by parts, which may be there before its node.
-    fn joining(&mut self, tensor: TensorId) -> StorageId {
+    pub(super) fn joining(&mut self, tensor: TensorId) -> StorageId {
         if let Some(id) = self.joining.get(&tensor) {
             return *id;
         }
@@ -305,10 +324,12 @@ impl FlowBuilder<'_> {
     }
 
     /// A step that calls run.
-    fn compute(&mut self, node: &Node, computation: Computation) -> Result<(), CompileError> {
+    pub(super) fn compute(&mut self, node: &Node, computation: Computation) -> Result<(), CompileError> {
+        let (node, computation) = &self.with_runs(node, computation)?;
         let inputs = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
         let outputs = node.outputs.iter().map(|id| self.result(*id)).collect();
         let location = node.location.clone();
+        let computation = computation.clone();
         self.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Kernels and their code, each once; and the choice of what computes a step on a target, once for equal computations.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, HashMap},
     rc::Rc,
     sync::Arc,
 };
 
+use halite_ops::Operation;
 use halite_targets::Capabilities;
 
 use crate::{
@@ -54,6 +56,29 @@ impl<'a> Chooser<'a> {
         let choice = Rc::new(choice);
         self.known.insert(computation.clone(), choice.clone());
         Ok(choice)
+    }
+}
+
+/// The choosers of all targets, to ask them before steps are there.
+#[derive(Debug)]
+pub(super) struct Takers<'a>(RefCell<Vec<Chooser<'a>>>);
+
+impl<'a> Takers<'a> {
+    /// Of targets.
+    pub(super) fn new(backend: &'a dyn Backend, targets: &'a [Capabilities]) -> Self {
+        Takers(RefCell::new(targets.iter().map(|target| Chooser::new(backend, target)).collect()))
+    }
+
+    /// Whether all targets compute an operation with runs by the kernel that they compute it by without, in as many dispatches.
+    pub(super) fn take(&self, operation: &Operation) -> bool {
+        let Some(apart) = operation.apart() else { return true };
+        let [with, without] =
+            [operation.clone(), apart.operation].map(|op| Computation::Operation(Box::new(op)));
+        self.0.borrow_mut().iter_mut().all(|chooser| {
+            let mut chosen = |computation| chooser.choose(computation, &SourceLocation::default()).ok();
+            let (Some(with), Some(without)) = (chosen(&with), chosen(&without)) else { return false };
+            with.variant == without.variant && with.dispatches.len() == without.dispatches.len()
+        })
     }
 }
 

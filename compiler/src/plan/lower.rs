@@ -182,6 +182,8 @@ impl Lowering<'_, '_> {
                 (Memory::Packed(slab), offset.into())
             }
             StorageClass::Transient => addresses.place(id),
+            // Kernels know where in it their runs are.
+            StorageClass::Runs(of, _) => return self.span(flow, of, addresses),
             StorageClass::Part(of, at) => {
                 let whole = self.span(flow, of, addresses);
                 (whole.memory, whole.offset + at)

@@ -18,7 +18,12 @@ mod order;
 mod parts;
 pub mod pool;
 mod rows;
+mod runs;
 pub mod schedule;
+#[cfg(test)]
+mod seat_tests;
+mod seated;
+mod seats;
 pub mod slabs;
 #[cfg(test)]
 mod state_tests;
@@ -33,7 +38,7 @@ use crate::{
 };
 use flow::Flow;
 use group::Groups;
-use kernels::{Chooser, Codes, Kernel, Kernels};
+use kernels::{Chooser, Codes, Kernel, Kernels, Takers};
 use lower::{Lowered, Lowering};
 use pool::Pool;
 use slabs::Slabs;
@@ -86,13 +91,14 @@ pub fn plan(
     let watch = control.at(Stage::Planning);
     let total = program.functions.iter().map(|function| function.versions.len()).sum();
     let (mut pool, mut done) = (Pool::default(), 0);
+    let takers = Takers::new(backend, &targets);
     let mut functions = Vec::new();
     for function in &program.functions {
         let mut flows = Vec::new();
         for graph in &function.versions {
             watch.step(done, total)?;
             let _entered = graph.enter();
-            flows.push(from_graph::flow(graph, &mut pool, watch)?);
+            flows.push(from_graph::flow(graph, &mut pool, &|operation| takers.take(operation), watch)?);
             crate::error::unpinned(&crate::SourceLocation::default())?;
             done += 1;
         }

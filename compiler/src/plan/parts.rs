@@ -126,14 +126,15 @@ impl Parts {
 }
 
 /// What the nodes of a region compute in calls.
-struct Made<'a> {
-    nodes: HashMap<TensorId, &'a Node>,
+pub(super) struct Made<'a> {
+    /// The node that computes a tensor.
+    pub(super) nodes: HashMap<TensorId, &'a Node>,
     /// What views show.
     shown: HashMap<TensorId, TensorId>,
 }
 
 impl<'a> Made<'a> {
-    fn of(graph: &Graph, region: &'a Region) -> Self {
+    pub(super) fn of(graph: &Graph, region: &'a Region) -> Self {
         let mut made = Made { nodes: HashMap::new(), shown: HashMap::new() };
         // What comes of constants alone is computed at load.
         let mut known: HashSet<TensorId> = HashSet::new();
@@ -157,7 +158,8 @@ impl<'a> Made<'a> {
         made
     }
 
-    fn root(&self, id: TensorId) -> TensorId {
+    /// What a tensor is a view of, in the end.
+    pub(super) fn root(&self, id: TensorId) -> TensorId {
         self.shown.get(&id).copied().unwrap_or(id)
     }
 }

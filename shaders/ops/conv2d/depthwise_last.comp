@@ -4,6 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#define IN_RUNS
 #include "convolution.glsl"
 #include "quads.glsl"
 
@@ -25,24 +26,29 @@ QUAD_BUFFER(4, residual4, readonly, OUT);
 const uint WIDTH = (ACROSS - 1) * STRIDE_X + KERNEL_X;
 
 void main() {
-    const uint quads = result_pixel / 4, blocks = (out_width + ACROSS - 1) / ACROSS;
+    // Images and results may be runs of larger tensors, residuals are not.
+    const uint quads = weights_tap / 4, blocks = (out_width + ACROSS - 1) / ACROSS;
     // Neighbours are neighbours in memory.
     const uint index = min(gl_GlobalInvocationID.x, quads * blocks * out_height - 1);
     const uint quad = index % quads, block = index / quads, image = gl_WorkGroupID.y;
     const uint row = block / blocks, column = block % blocks * ACROSS;
     const int y = int(row * stride_y) - int(pad_top), x = int(column * STRIDE_X) - int(pad_left);
-    const uint base = image * (data_image / 4) + quad;
+    const uint base = image * (data_image / 4) + data_first + quad, pixel = data_pixel / 4;
 
     vec4 sums[ACROSS];
     [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] = vec4(0);
+    // Written out, reads of all rows are on their way at once, and there are no loops for processors to compile slowly.
+#ifdef UNROLLED
+    [[unroll]]
+#endif
     for (uint ky = 0; ky < KERNEL_Y; ++ky) {
         const bool there = uint(y + int(ky)) < height;
-        const uint start = base + (there ? uint(y + int(ky)) * width * quads : 0);
+        const uint start = base + (there ? uint(y + int(ky)) * width * pixel : 0);
         vec4 values[WIDTH];
         // What lies outside is read at the row's beginning, and is zero.
         [[unroll]] for (uint j = 0; j < WIDTH; ++j) {
             const bool inside = there && uint(x + int(j)) < width;
-            const vec4 value = CONCAT(LOAD4_, IN)(data4, start + (inside ? uint(x + int(j)) * quads : 0));
+            const vec4 value = CONCAT(LOAD4_, IN)(data4, start + (inside ? uint(x + int(j)) * pixel : 0));
             values[j] = inside ? value : vec4(0);
         }
         [[unroll]] for (uint kx = 0; kx < KERNEL_X; ++kx) {
@@ -52,7 +58,7 @@ void main() {
     }
     if (gl_GlobalInvocationID.x != index) return;
 
-    const uint at = image * (result_image / 4) + (row * out_width + column) * quads + quad;
+    const uint place = (image * out_height + row) * out_width + column;
     const uint last = out_width - 1 - column;
     if (HAS_BIAS) {
         const vec4 more = CONCAT(LOAD4_, BIAS)(bias4, quad);
@@ -61,10 +67,10 @@ void main() {
 #ifndef FEW_ACTIVATIONS
     // All are read before any is stored: after a store, a device has to assume that it changed what is read.
     if (HAS_RESIDUAL) {
-        [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] += CONCAT(LOAD4_, OUT)(residual4, at + min(c, last) * quads);
+        [[unroll]] for (uint c = 0; c < ACROSS; ++c) sums[c] += CONCAT(LOAD4_, OUT)(residual4, (place + min(c, last)) * quads + quad);
     }
 #endif
     [[unroll]] for (uint c = 0; c < ACROSS; ++c) {
-        if (c <= last) CONCAT(STORE4_, OUT)(result4, at + c * quads, activate(sums[c], ACTIVATION));
+        if (c <= last) CONCAT(STORE4_, OUT)(result4, (place + c) * (result_pixel / 4) + result_first + quad, activate(sums[c], ACTIVATION));
     }
 }

@@ -47,15 +47,17 @@ layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whol
 // Bytes of the operands that are read at a time: 16, 8, or 4 where rows begin anywhere. Rows along k have the left one's.
 layout(constant_id = 21) const uint RHS_BYTES = 16;
 layout(constant_id = 22) const uint LHS_BYTES = 16;
+// Operands or results are runs of larger tensors. Parts of sums lie by themselves.
+layout(constant_id = 23) const bool IN_RUNS = false;
 #ifdef WINDOW
-layout(constant_id = 23) const uint KERNEL_WIDTH = 3;
-layout(constant_id = 24) const uint TAPS = 9;
+layout(constant_id = 24) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 25) const uint TAPS = 9;
 #endif
 #ifdef IMAGE
-layout(constant_id = 23) const uint KERNEL_WIDTH = 3;
-layout(constant_id = 24) const uint TAPS = 9;
-layout(constant_id = 25) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
-layout(constant_id = 26) const bool INSIDE = false;   // No tap lies outside of the image.
+layout(constant_id = 24) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 25) const uint TAPS = 9;
+layout(constant_id = 26) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
+layout(constant_id = 27) const bool INSIDE = false;   // No tap lies outside of the image.
 #endif
 
 #include "activation.glsl"
@@ -110,6 +112,10 @@ layout(push_constant) uniform Shape {
     uint part;        // Terms of a part of the sums, a multiple of BK.
     uint batches;
     uint lhs_stride;  // As that of the right operand.
+    // With IN_RUNS: where operands begin, counted as their strides are, and 16-byte words from a row of the left one to the next;
+    // the element that results begin with, and elements from one row and from one matrix of the batch to the next.
+    uint lhs_first, rhs_first, lhs_row;
+    uint out_first, out_row, out_stride;
 #ifdef WINDOW
     uint width, height, dilation_y, dilation_x, pad_top, pad_left;
 #endif
@@ -129,6 +135,8 @@ layout(push_constant) uniform Shape {
 #else
 #define PITCH N
 #endif
+
+const bool OUT_IN_RUNS = IN_RUNS && PARTS == 1;
 
 // A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
 const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
@@ -163,7 +171,7 @@ uint next_more_lhs[AHEAD * LHS_EACH];
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
 ACC next_row_bias[CHUNK];
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
-uint row0, column0, out_base, lhs_base, rhs_base, bias_base, tiles, lane;
+uint row0, column0, out_base, runs_base, lhs_base, rhs_base, bias_base, tiles, lane;
 SUM sums[DOWN * ACROSS];
 
 // Of the `at`-th block of four rows of k and 16 columns in a right tile that is turned: its place along k and along the
@@ -208,7 +216,9 @@ uvec4 from_second(uvec4 words, uint more) {
 void fetch_right(uint k0, uint i, uint to) {
     uvec2 place = right_place(k0, i);
 #ifdef WINDOW
-    const int word = first_element(place.x, place.y * PACK) >> 3, end = int(rhs_stride) - 1;
+    const int word = first_element(place.x, place.y * PACK) >> 3;
+    const uint words = K / TAPS * (width * height) / PACK;
+    const int end = int(IN_RUNS ? words : rhs_stride) - 1;
     next_rhs[to] = rhs[rhs_base + clamp(word, 0, end)];
     next_more[to] = rhs[rhs_base + clamp(word + 1, 0, end)];
 #else
@@ -237,7 +247,7 @@ void fetch_left(uint k0, uint i, uint to) {
 #endif
     if (LHS_BYTES == 16) {
         if (!EVEN_K) word = min(word, K / PACK - 1);
-        next_lhs[to] = lhs[lhs_base + left_row(i) * (K / PACK) + word];
+        next_lhs[to] = lhs[lhs_base + left_row(i) * (IN_RUNS ? lhs_row : K / PACK) + word];
         return;
     }
     const uint element = lhs_base + left_row(i) * K + word * PACK, last = lhs_base + M * K - 1;
@@ -460,6 +470,11 @@ QUAD sum_of(uint quad) {
     return sum;
 }
 
+// Where the result with this row and column lies, that would be element `at` if results lay by themselves.
+uint out_place(uvec2 place, uint at) {
+    return OUT_IN_RUNS ? runs_base + place.x * out_row + place.y : at;
+}
+
 // Stores a quad whose neighbours do not lie in whole words.
 void store_elements(QUAD sum, uvec2 place) {
     [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -473,7 +488,7 @@ void store_elements(QUAD sum, uvec2 place) {
         if (HAS_BIAS) value += ACC(bias_elements[c]);
         if (HAS_ROW_BIAS) value += ACC(bias_elements[place.x]);
         if (HAS_RESIDUAL) value += ACC(residual_elements[at]);
-        elements[at] = OUT(activate(value, ACTIVATION));
+        elements[out_place(uvec2(place.x, c), at)] = OUT(activate(value, ACTIVATION));
     }
 }
 
@@ -487,15 +502,15 @@ void store(uint piece, uint first, uint i) {
         store_elements(sum, place);
         return;
     }
-    const uint at = (out_base + place.x * PITCH + place.y) / 4;
+    const uint at = out_base + place.x * PITCH + place.y;
     if (PARTS > 1) {
-        part_sums[at] = bits(sum);
+        part_sums[at / 4] = bits(sum);
         return;
     }
     if (HAS_BIAS) sum += unpacked(next_bias[i]);
     if (HAS_ROW_BIAS) sum += next_row_bias[i];
     if (HAS_RESIDUAL) sum += unpacked(next_residual[i]);
-    result[at] = packed(activate(sum, ACTIVATION));
+    result[out_place(place, at) / 4] = packed(activate(sum, ACTIVATION));
 }
 
 // Stores the results of a piece. `piece` is a constant at each call: compilers leave loops with barriers as they are, and sums
@@ -531,8 +546,9 @@ void main() {
     bias_base = batch * N;
     out_base = slice * M * PITCH + bias_base;
 #endif
-    lhs_base = batch * lhs_stride;
-    rhs_base = batch * rhs_stride;
+    runs_base = out_first + batch * out_stride;
+    lhs_base = batch * lhs_stride + (IN_RUNS ? lhs_first : 0);
+    rhs_base = batch * rhs_stride + (IN_RUNS ? rhs_first : 0);
     const uint team = gl_SubgroupID / MEMBERS, member = gl_SubgroupID % MEMBERS;
     lane = member * gl_SubgroupSize + gl_SubgroupInvocationID;
     tiles = team * STAGES * TILE;

@@ -1,5 +1,5 @@
 // The sum of PARTS results of a product whose sums were cut: result[i] = parts[0][i] + parts[1][i] + …, with a value for each
-// column and a tensor like the result, and a function of it.
+// column and a tensor like the result, and a function of it. The result may be runs of a larger tensor.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "elements.glsl"
@@ -8,6 +8,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint PARTS = 2;
 layout(constant_id = 2) const uint ADDED = 0;
 layout(constant_id = 3) const uint ACTIVATION = 0;
+layout(constant_id = 4) const bool IN_RUNS = false;
 
 #define ACCUMULATOR CONCAT(REGISTER_, ACC)
 #define QUAD CONCAT(QUAD_REGISTER_, ACC)
@@ -22,6 +23,7 @@ ELEMENT_BUFFER(1, result, , OUT);
 layout(push_constant) uniform Shape {
     uint length;
     uint columns;
+    uint run, pitch, first;  // With IN_RUNS: elements of a run, and from one to the next; the first element.
 };
 
 void main() {
@@ -29,5 +31,6 @@ void main() {
     if (i >= length) return;
     ACCUMULATOR sum = parts[i];
     for (uint p = 1; p < PARTS; ++p) sum += parts[p * length + i];
-    CONCAT(STORE_, OUT)(result, i, finished(i, i % columns, sum));
+    const uint to = IN_RUNS ? i / run * pitch + first + i % run : i;
+    CONCAT(STORE_, OUT)(result, to, finished(i, i % columns, sum));
 }

@@ -19,6 +19,8 @@ layout(push_constant) uniform Shape {
     uint channels, height, width, kernel_height, kernel_width, out_height, out_width;
     uint stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left, pad_bottom, pad_right;
     uint channels_last;
+    // Quads from one place to the next, in the image and in the result, and the first one: both may be runs of larger tensors.
+    uint data_pitch, data_first, result_pitch, result_first;
 };
 
 vec4 value;
@@ -45,15 +47,16 @@ bool is_inside(uint y, uint x) {
 }
 
 // The quad at a row and column of the padded input, or the first one of the channels for what is not in the input.
-vec4 quad_at(uint base, uint quads, uint y, uint x) {
+vec4 quad_at(uint base, uint y, uint x) {
     const uint pixel = is_inside(y, x) ? (y - pad_top) * width + x - pad_left : 0;
-    return CONCAT(LOAD4_, ELEMENT)(data4, base + pixel * quads);
+    return CONCAT(LOAD4_, ELEMENT)(data4, base + pixel * data_pitch);
 }
 
 void main() {
     const uint quads = channels / 4, count = quads * out_height * out_width, index = gl_GlobalInvocationID.x;
     if (index >= count) return;
-    const uint pixel = index / quads, base = gl_WorkGroupID.y * quads * height * width + index % quads;
+    const uint pixel = index / quads, quad = index % quads;
+    const uint base = gl_WorkGroupID.y * height * width * data_pitch + data_first + quad;
     const uint top = pixel / out_width * stride_y, left = pixel % out_width * stride_x;
     value = vec4(KIND == 0 ? uintBitsToFloat(0xFF800000u) : 0.0);
     there = 0;
@@ -61,7 +64,7 @@ void main() {
         const uint ROOM = TAPS_HEIGHT * TAPS_WIDTH + uint(TAPS_HEIGHT == 0);
         vec4 window[ROOM];
         [[unroll]] for (uint i = 0; i < TAPS_HEIGHT * TAPS_WIDTH; ++i)
-            window[i] = quad_at(base, quads, top + i / TAPS_WIDTH * dilation_y, left + i % TAPS_WIDTH * dilation_x);
+            window[i] = quad_at(base, top + i / TAPS_WIDTH * dilation_y, left + i % TAPS_WIDTH * dilation_x);
         [[unroll]] for (uint i = 0; i < TAPS_HEIGHT * TAPS_WIDTH; ++i) {
             const uint y = top + i / TAPS_WIDTH * dilation_y, x = left + i % TAPS_WIDTH * dilation_x;
             take(window[i], is_inside(y, x), y, x);
@@ -70,11 +73,12 @@ void main() {
         for (uint ky = 0; ky < kernel_height; ++ky) {
             for (uint kx = 0; kx < kernel_width; ++kx) {
                 const uint y = top + ky * dilation_y, x = left + kx * dilation_x;
-                if (is_inside(y, x)) take(quad_at(base, quads, y, x), true, y, x);
+                if (is_inside(y, x)) take(quad_at(base, y, x), true, y, x);
                 else take(vec4(0), false, y, x);
             }
         }
     }
     if (KIND == 1 || KIND == 2) value /= float(there);
-    CONCAT(STORE4_, ELEMENT)(result4, gl_WorkGroupID.y * count + index, KIND == 4 ? sqrt(value) : value);
+    const uint place = gl_WorkGroupID.y * out_height * out_width + pixel;
+    CONCAT(STORE4_, ELEMENT)(result4, place * result_pitch + result_first + quad, KIND == 4 ? sqrt(value) : value);
 }

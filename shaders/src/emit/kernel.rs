@@ -7,6 +7,7 @@
 use halite_ops::{
     DType,
     expression::{Expression, Type},
+    runs::Runs,
 };
 use halite_sizes::{Size, is_worth};
 use spirv::{BuiltIn, Decoration, Op, StorageClass};
@@ -35,6 +36,8 @@ pub(crate) struct Grid {
     pub(crate) quads: u32,
     /// Whether the device rounds to `f16`, by 16-bit float arithmetic.
     pub(crate) float16: bool,
+    /// Runs of a larger tensor that the result is, in what an invocation makes.
+    pub(crate) written: Option<Runs>,
 }
 
 /// A kernel's code and the push constants that it reads.
@@ -58,6 +61,9 @@ pub(crate) fn emit(
     grid: &Grid,
 ) -> Result<Emitted, String> {
     let mut numbers = numbers(layout, grid.row);
+    numbers
+        .extend(grid.written.iter().flat_map(|runs| [runs.length, runs.pitch, runs.offset].map(Size::from)));
+    let written = numbers.len();
     numbers.extend(tables.iter().map(|(_, entries)| *entries - 1));
     let in_push = numbers.len() <= MOST_PUSH;
     let mut lanes = Lanes { float16: grid.float16, ..Lanes::default() };
@@ -72,7 +78,8 @@ pub(crate) fn emit(
     } else {
         numbers.iter().map(|n| lanes.word(n.exact_word())).collect()
     };
-    let lasts = &numbers_in_code[numbers.len() - tables.len()..];
+    let lasts = &numbers_in_code[written..];
+    let runs = grid.written.map(|_| [1, 2, 3].map(|back| numbers_in_code[written - back]));
     let tables = tables.iter().zip(lasts).map(|((dtype, _), last)| (*dtype, *last)).collect();
     let mut kernel = KernelBuilder {
         lanes,
@@ -83,6 +90,7 @@ pub(crate) fn emit(
         numbers: numbers_in_code,
         quads: grid.quads,
         has_tail: !is_worth(|| layout.elements.is_multiple_of(LANES * grid.quads)),
+        runs,
     };
     kernel.declare(expression);
     kernel.body(id, expression, types)?;
@@ -169,6 +177,8 @@ pub(crate) struct KernelBuilder<'a> {
     pub(crate) quads: u32,
     /// Whether the elements of the last invocation may be fewer.
     pub(crate) has_tail: bool,
+    /// Of what invocations make, where it is runs of a larger tensor: the place of the first, the distance of runs, and their length.
+    pub(crate) runs: Option<[Id; 3]>,
 }
 
 impl KernelBuilder<'_> {
@@ -238,7 +248,8 @@ impl KernelBuilder<'_> {
                 (binding, output.dtype, vectors)
             })
             .collect();
-        self.store(own, full, &stored);
+        let to = self.run_place(own);
+        self.store(to, full, &stored);
         self.lanes.asm.end_if(branch);
         Ok(())
     }
@@ -334,6 +345,17 @@ impl KernelBuilder<'_> {
         let [add, shift] = [self.lanes.word(add), self.lanes.word(shift)];
         let sum = self.lanes.scalar(Op::IAdd, &[elements, add]);
         self.lanes.scalar(op, &[sum, shift])
+    }
+
+    /// Where in the outputs what an invocation makes is stored.
+    fn run_place(&mut self, own: Id) -> Id {
+        let Some([first, pitch, length]) = self.runs else { return own };
+        let run = self.lanes.scalar(Op::UDiv, &[own, length]);
+        let above = self.lanes.scalar(Op::IMul, &[run, length]);
+        let within = self.lanes.scalar(Op::ISub, &[own, above]);
+        let begin = self.lanes.scalar(Op::IMul, &[run, pitch]);
+        let place = self.lanes.scalar(Op::IAdd, &[begin, within]);
+        self.lanes.scalar(Op::IAdd, &[place, first])
     }
 
     /// Writes the words of an invocation's elements of each output.

@@ -14,6 +14,15 @@ use crate::{Plan, Slot, Step, Unfit, Variant, plans};
 
 /// Steps that compute the results of an expression one by one, with at most `most` tensors each.
 pub(super) fn split(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
+    let (alone, around) = plans::elementwise::apart(whole, &variant.params)?;
+    let plan = parts(&alone, variant, most)?;
+    match around {
+        Some(around) => around.plan(plan),
+        None => Ok(plan),
+    }
+}
+
+fn parts(whole: &Elementwise, variant: &Variant, most: usize) -> Result<Plan, Unfit> {
     // A function has up to three operands, and one result; a look-up reads a number and a table.
     if most < 4 {
         return Err(super::too_many(most));
@@ -178,7 +187,8 @@ impl Parts<'_> {
             _ => None,
         });
         let strided = strided.collect();
-        let part = Elementwise { strided, ..Elementwise::new(inputs, program).with_tables(tables) };
+        let written = self.whole.written.filter(|_| matches!(to, Slot::Output(_)));
+        let part = Elementwise { strided, written, ..Elementwise::new(inputs, program).with_tables(tables) };
         let mut steps = self.lower(Operation::Elementwise(part))?;
         for step in &mut steps {
             step.subgroup_size = self.variant.needs.subgroup_size;

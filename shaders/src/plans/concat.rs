@@ -25,10 +25,10 @@ impl Lower for Concat {
 fn place(op: &Concat, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
     let factor = factor(params.get("unit")?, op.dtype)?;
-    let row = narrow("a row", op.total() * op.inner)?;
+    let row = narrow("a row", op.written.map_or(op.total() * op.inner, |runs| runs.pitch.into()))?;
     // Each step writes a part of its own; parts of one word by atomics.
     let mut plan = Plan { independent: true, ..Plan::default() };
-    let mut offset = Size::constant(0);
+    let mut offset = op.written.map_or(0.into(), |runs| Size::from(runs.offset));
     for (input, size) in op.sizes.iter().enumerate() {
         let block = *size * op.inner;
         // The source is dense, and is walked in the order of this.

@@ -1,6 +1,9 @@
 //! The dispatches of the kernels of `conv2d`, by template.
 
-use halite_ops::{Activation, Op, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, window::Layout};
+use halite_ops::{
+    Activation, Op, Operation, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, runs::Runs,
+    window::Layout,
+};
 
 use halite_sizes::Size;
 
@@ -13,12 +16,22 @@ use crate::{
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
+        runs::{Around, Taken},
     },
 };
 
 impl Lower for Conv2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        if Epilogue::of(template, params).does(self.residual, self.activation) {
+        let does_all = Epilogue::of(template, params).does(self.residual, self.activation);
+        // What a dispatch of its own finishes lies by itself.
+        let taken = if does_all { taken(self, template) } else { Taken::default() };
+        let (own, other) = taken.split(self.read, self.written);
+        let alone = Conv2d { read: None, written: None, ..self.clone() };
+        if let Some(around) = Around::of(other, Operation::Conv2d(alone)) {
+            let own = Conv2d { read: own[0], written: own[1], ..self.clone() };
+            return around.plan(own.lower(template, build, params)?);
+        }
+        if does_all {
             return dispatches(self, template, build, params);
         }
         if template == "depthwise_patches" {
@@ -29,6 +42,30 @@ impl Lower for Conv2d {
         let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
         let elements = self.outputs()[0].elements();
         epilogue::afterwards(plan, (elements, self.dtype), residual, self.activation)
+    }
+}
+
+/// Which runs the kernels of a template take: those of `coop.comp`, and channels of a place in fours.
+fn taken(op: &Conv2d, template: &str) -> Taken {
+    let Ok(shape) = op.shape() else { return Taken::default() };
+    let [rows, columns] = shape.window.output();
+    let pixels = shape.window.input[0] * shape.window.input[1];
+    let (channels, filters) = (shape.groups * shape.channels, shape.groups * shape.filters);
+    let is_read = |row| op.read.is_some_and(|runs| matmul::runs::is_read(runs, row));
+    let is_written = |row: Size, of: u64| {
+        op.written.is_some_and(|runs| runs.are_multiples_of(of) && row.is(runs.length.into()))
+    };
+    match template {
+        "image" => Taken { read: is_read(channels.into()), written: is_written(filters.into(), 4) },
+        "points" | "taps" => {
+            Taken { read: is_read(pixels * channels), written: is_written(rows * columns * filters, 1) }
+        }
+        "depthwise_last" => {
+            let is_taken = |runs: Runs| runs.are_multiples_of(4) && runs.length == channels;
+            Taken { read: op.read.is_some_and(is_taken), written: op.written.is_some_and(is_taken) }
+        }
+        "unfolded" => Taken { read: false, written: is_written(rows * columns * filters, 1) },
+        _ => Taken::default(),
     }
 }
 
@@ -60,6 +97,7 @@ fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul
         batch: shape.images,
         residual: op.residual,
         activation: op.activation,
+        written: op.written,
         ..MatMul::new(shape.filters, rows * columns, shape.depth(), op.dtype, op.dtype)
     };
     let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
@@ -68,7 +106,13 @@ fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul
     };
     let sides = matmul::Sides {
         lhs_stride: 0.into(),
-        rhs: (w.input[0] * w.input[1] * shape.channels, 16),
+        rhs: (op.read.map_or(w.input[0] * w.input[1] * shape.channels, |runs| runs.pitch.into()), 16),
+        reads: op.read.map(|runs| matmul::runs::Reads {
+            lhs_first: 0.into(),
+            rhs_first: runs.offset.into(),
+            lhs_row: shape.depth().into(),
+        }),
+        across: 1.into(),
         added: Added { bias: false, row_bias: op.bias, ..added },
         bindings: vec![weights, data, result, bias, residual],
         more: Default::default(),
@@ -189,7 +233,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
     match template {
         "depthwise" => convolution::depthwise(&shape, kernel),
         "depthwise_columns" => convolution::depthwise_columns(&shape, kernel),
-        "depthwise_last" => convolution::depthwise_last(&shape, kernel),
+        "depthwise_last" => convolution::depthwise_last(&shape, kernel, [op.read, op.written]),
         "depthwise_patches" => convolution::depthwise_patches(&shape, kernel),
         "depthwise_square" => window::depthwise_square(&shape, kernel),
         "depthwise_window" => window::depthwise(&shape, kernel),

@@ -1,7 +1,7 @@
 //! What all convolutions share: the shape of grouped filters over images, where elements lie, the terms of each sum, and
 //! the push constants of the kernels.
 
-use halite_ops::{Activation, convolution::Convolution, window::Layout};
+use halite_ops::{Activation, convolution::Convolution, runs::Runs, window::Layout};
 
 use halite_sizes::Size;
 
@@ -34,8 +34,12 @@ pub(crate) struct KernelInputs<'a> {
     pub more: Vec<u32>,
 }
 
-/// Where `push` has the number of filters.
+/// Where `push` has the number of filters,
 const PUSHED_FILTERS: usize = 3;
+/// and elements from one image, and from one pixel, to the next, and from one pixel of the result.
+const PUSHED_IMAGE: usize = 14;
+const PUSHED_PIXEL: usize = 16;
+const PUSHED_RESULT: usize = 23;
 
 /// The block of `include/convolution.glsl`.
 pub(super) fn push(shape: &Convolution) -> Result<Vec<Size>, Unfit> {
@@ -283,8 +287,13 @@ pub(super) fn depthwise_columns(shape: &Convolution, mut kernel: KernelInputs<'_
 
 /// The same with the channels last, four of them at one, two or four places of a row: of these the most with which at least `enough`
 /// invocations have work.
-pub(super) fn depthwise_last(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
-    let (lanes, enough, w) = (kernel.params.get("lanes")?, kernel.params.get("enough")?, &shape.window);
+pub(super) fn depthwise_last(
+    shape: &Convolution,
+    mut kernel: KernelInputs<'_>,
+    runs: [Option<Runs>; 2],
+) -> Result<Plan, Unfit> {
+    let [lanes, enough, narrow_below] = ["lanes", "enough", "narrow"].map(|name| kernel.params.get(name));
+    let (lanes, enough, narrow_below, w) = (lanes?, enough?, u64::from(narrow_below?), &shape.window);
     let fours = shape.groups.is_multiple_of(4) && (shape.channels, shape.filters) == (1, 1);
     if shape.layout != Layout::Nhwc || !fours {
         return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
@@ -302,6 +311,10 @@ pub(super) fn depthwise_last(shape: &Convolution, kernel: KernelInputs<'_>) -> R
     let invocations = |across: u32| rows * columns.div_ceil(u64::from(across)) * quads;
     let is_enough = |across: &u32| (invocations(*across) * shape.images).value() >= u64::from(enough);
     let across = [4u32, 2].into_iter().find(is_enough).unwrap_or(1);
+    // Few workgroups leave units without work, and long windows leave those that have some waiting.
+    let groups_of = |lanes: u32| (invocations(across) * shape.images).div_ceil(u64::from(lanes));
+    let is_narrow = w.kernel.iter().any(|size| *size > 3) && groups_of(lanes).value() < narrow_below;
+    let lanes = if is_narrow { lanes / 2 } else { lanes };
     let mut constants = vec![lanes];
     for size in [w.kernel[0], w.kernel[1], w.strides[1]] {
         constants.push(fixed("a window", size)?);
@@ -309,7 +322,15 @@ pub(super) fn depthwise_last(shape: &Convolution, kernel: KernelInputs<'_>) -> R
     constants.push(across);
     let all = narrow("a number of invocations", invocations(across))?;
     let grid = [groups(all, lanes)?, images_32(shape)?, 1.into()];
-    Ok(Plan::of(step(shape, kernel, constants, grid)?))
+    for runs in runs {
+        kernel.more.push(fixed("a first channel", runs.map_or(0, |runs| runs.offset / 4))?);
+    }
+    let mut step = step(shape, kernel, constants, grid)?;
+    let [read, written] = runs.map(|runs| Size::from(runs.map_or(shape.groups, |runs| runs.pitch)));
+    step.push[PUSHED_IMAGE] = narrow("an image", read * w.input[0] * w.input[1])?;
+    step.push[PUSHED_PIXEL] = narrow("a pixel", read)?;
+    step.push[PUSHED_RESULT] = narrow("a pixel", written)?;
+    Ok(Plan::of(step))
 }
 
 fn at_least(shape: &Convolution, filters: u32) -> Result<(), Unfit> {

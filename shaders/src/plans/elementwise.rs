@@ -1,18 +1,28 @@
 //! The dispatches of the kernels of `elementwise`, by template.
 
-use halite_ops::{DType, elementwise::Elementwise, expression};
+use halite_ops::{DType, Operation, elementwise::Elementwise, expression, runs::Runs};
 use halite_sizes::Size;
 
 use crate::{
     Module, Params, Plan, Slot, Step, Unfit,
     emit::{self, Grid, LANES, Layout},
-    plans::Lower,
+    plans::{
+        Lower,
+        runs::{Around, Taken},
+    },
 };
 
 impl Lower for Elementwise {
     fn lower(&self, template: &str, _build: &str, params: &Params) -> Result<Plan, Unfit> {
         match template {
-            "quad" => quad(self, params),
+            "quad" => {
+                let (op, around) = apart(self, params)?;
+                let plan = quad(&op, params)?;
+                match around {
+                    Some(around) => around.plan(plan),
+                    None => Ok(plan),
+                }
+            }
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
@@ -24,6 +34,17 @@ const MOST_GROUPS: u32 = 65_535;
 /// Most functions that an invocation computes one after the other: a driver compiles each repetition, and what takes long to compute
 /// gains nothing by wider reads.
 const MOST_UNROLLED: u32 = 128;
+
+/// What kernels compute of an operation, and what is done around it: runs are written of whole numbers of what an invocation makes,
+/// others are copied there.
+pub(crate) fn apart(op: &Elementwise, params: &Params) -> Result<(Elementwise, Option<Around>), Unfit> {
+    let each = u64::from(LANES * params.get("quads")?);
+    let taken = Taken { read: false, written: op.written.is_some_and(|runs| runs.are_multiples_of(each)) };
+    let ([_, written], other) = taken.split(None, op.written);
+    let alone = Elementwise { written: None, ..op.clone() };
+    let around = Around::of(other, Operation::Elementwise(alone.clone()));
+    Ok((Elementwise { written, ..alone }, around))
+}
 
 fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let [lanes, quads] = [params.get("lanes")?, params.get("quads")?];
@@ -43,7 +64,13 @@ fn quad(op: &Elementwise, params: &Params) -> Result<Plan, Unfit> {
     let groups = layout.elements.div_ceil(LANES * quads * lanes);
     // Rows of the same length: one that is nearly empty would be as many workgroups as a full one.
     let row = groups.div_ceil(groups.div_ceil(MOST_GROUPS).max(1)).max(1);
-    let grid = Grid { invocations: lanes, row: row * u64::from(lanes), quads, float16 };
+    let each = u64::from(LANES * quads);
+    let written = op.written.map(|runs| Runs {
+        length: runs.length / each,
+        pitch: runs.pitch / each,
+        offset: runs.offset / each,
+    });
+    let grid = Grid { invocations: lanes, row: row * u64::from(lanes), quads, float16, written };
     let tables: Vec<_> =
         op.tables.0.iter().map(|(dtype, dims)| (*dtype, dims.iter().product::<Size>())).collect();
     let emitted = emit::emit(&program, &types, (&dtypes, &tables), &layout, &grid).map_err(Unfit)?;

@@ -7,7 +7,7 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use crate::{Params, Plan, Slot, Unfit, Variant, variants_of};
+use crate::{Params, Plan, Slot, Unfit, Variant, plans::runs::Around, variants_of};
 
 /// What is added to sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +110,9 @@ pub(crate) fn afterwards(
 /// The plan of a variant that leaves the residual and the activation to a dispatch of their own: for devices that cannot bind
 /// both a bias and a residual. `None` where there is no residual.
 pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<Plan, Unfit>> {
+    if let Some((alone, around)) = Around::all(operation) {
+        return apart(&alone, variant).map(|plan| around.plan(plan?));
+    }
     let mut plain = operation.clone();
     let (residual, activation, bias, dtype) = match &mut plain {
         Operation::Conv1d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),

@@ -2,6 +2,7 @@
 
 mod few_rows;
 mod parts;
+pub(super) mod runs;
 
 pub(super) use few_rows::vector;
 
@@ -26,6 +27,9 @@ use crate::{
 
 impl Lower for MatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if let Some((own, around)) = runs::left(self, template) {
+            return around.plan(own.lower(template, build, params)?);
+        }
         if self.norm.is_some() {
             let plan = dispatches(self, template, build, params)?;
             let whole = plan.steps.iter().all(|step| !step.bindings.contains(&Slot::Output(1)));
@@ -333,6 +337,10 @@ pub(super) struct Sides {
     pub lhs_stride: Size,
     /// The same of the right operand, and how many of its bytes are read at a time.
     pub rhs: (Size, u32),
+    /// Where operands lie that are runs of larger tensors.
+    pub reads: Option<runs::Reads>,
+    /// Products whose rows of results lie side by side.
+    pub across: Size,
     /// What is added to sums.
     pub added: Added,
     /// Buffers in the order of bindings.
@@ -344,9 +352,12 @@ pub(super) struct Sides {
 /// Cooperative matrices. Cuts sums as `wide` does.
 pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let [_, _, _, stride] = shape(op)?;
+    let (reads, matrix) = runs::reads(op).unzip();
     let sides = Sides {
-        lhs_stride: narrow("a matrix", op.m * op.k)?,
+        lhs_stride: narrow("a matrix", matrix.unwrap_or(op.m * op.k))?,
         rhs: (stride, rhs_bytes(op)?),
+        reads,
+        across: 1.into(),
         added: added(op),
         bindings: bindings(op),
         more: Default::default(),
@@ -401,12 +412,18 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     constants.extend(if whole_sums { [sides.added.code(), activation_code(op.activation)] } else { [0, 0] });
     constants.extend([parts, tiles.ahead, divides(k, bk).into()]);
     let shared = tiles.words(bytes || op.rhs_transposed);
-    constants.extend([tiles.slices, tiles.pieces, shared, quads(n), sides.rhs.1, lhs_bytes]);
+    // Kernels are told of both sides, or of none.
+    let dense = || sides.reads.is_some().then(|| runs::dense(op, sides.across));
+    let writes = runs::writes(op, sides.across).filter(|_| whole_sums).or_else(dense);
+    let in_quads = if writes.is_none() || runs::in_quads(op) { quads(n) } else { 0 };
+    constants.extend([tiles.slices, tiles.pieces, shared, in_quads, sides.rhs.1, lhs_bytes]);
+    constants.push((sides.reads.is_some() || writes.is_some()).into());
     constants.extend(sides.more.0);
     let (batch, z) = (narrow("the batch", op.batch)?, narrow("the batch", op.batch * u64::from(parts))?);
     let stride = |elements: Size, bytes| if bytes == 16 { elements / Size::from(pack) } else { elements };
     let (rhs_stride, lhs_stride) = (stride(sides.rhs.0, sides.rhs.1), stride(sides.lhs_stride, lhs_bytes));
     let mut push = vec![m, n, k, rhs_stride, part, batch, lhs_stride];
+    push.extend(runs::push(sides.reads, writes, k, [lhs_bytes, sides.rhs.1])?);
     push.extend(sides.more.1);
     let step = Step {
         module: module(build)?,

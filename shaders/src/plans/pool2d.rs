@@ -1,17 +1,28 @@
 //! The dispatches of the kernels of `pool2d`, by template.
 
-use halite_ops::{Op, pool2d::Pool2d, window::Layout};
+use halite_ops::{Op, Operation, pool2d::Pool2d, runs::Runs, window::Layout};
 
 use halite_sizes::{Size, is_worth};
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{groups, module, narrow},
-    plans::{Lower, moves::items_for},
+    plans::{
+        Lower,
+        moves::items_for,
+        runs::{Around, Taken},
+    },
 };
 
 impl Lower for Pool2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        let taken = taken(self, template);
+        let (own, other) = taken.split(self.read, self.written);
+        let alone = Pool2d { read: None, written: None, ..self.clone() };
+        if let Some(around) = Around::of(other, Operation::Pool2d(alone)) {
+            let own = Pool2d { read: own[0], written: own[1], ..self.clone() };
+            return around.plan(own.lower(template, build, params)?);
+        }
         match template {
             "direct" => direct(self, build, params),
             "last" => last(self, build, params),
@@ -19,6 +30,14 @@ impl Lower for Pool2d {
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }
     }
+}
+
+/// Which runs the kernels of a template take: channels of a place, in fours.
+fn taken(op: &Pool2d, template: &str) -> Taken {
+    let (_, channels, _) = op.shape();
+    let is_taken =
+        |runs: Runs| template == "last" && runs.are_multiples_of(4) && channels.is(runs.length.into());
+    Taken { read: op.read.is_some_and(is_taken), written: op.written.is_some_and(is_taken) }
 }
 
 /// Most elements of a window whose reads are all written out.
@@ -51,7 +70,15 @@ fn last(op: &Pool2d, build: &str, params: &Params) -> Result<Plan, Unfit> {
         return Err(Unfit("wants channels last, in fours".into()));
     }
     let [height, width] = taps(op);
-    dispatch(op, build, params, params.get("lanes")? * 4, &[height, width])
+    let mut plan = dispatch(op, build, params, params.get("lanes")? * 4, &[height, width])?;
+    for runs in [op.read, op.written] {
+        let [pitch, first] =
+            runs.map_or([channels, 0.into()], |runs| [runs.pitch, runs.offset].map(Size::from));
+        for step in &mut plan.steps {
+            step.push.extend([narrow("a size", pitch / 4)?, narrow("a size", first / 4)?]);
+        }
+    }
+    Ok(plan)
 }
 
 /// A workgroup for each result.

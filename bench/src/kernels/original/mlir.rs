@@ -22,6 +22,9 @@ pub fn source(operation: &Operation) -> Result<Source, String> {
     if operation.outputs().iter().any(|tensor| tensor.elements() == 0) {
         return Err("results without elements are not measured".to_owned());
     }
+    if operation.apart().is_some() {
+        return Err("tensors that lie in runs of others are not written as MLIR here".to_owned());
+    }
     match operation {
         Operation::MatMul(op) => matmul(op),
         Operation::Conv2d(op) => conv2d(op, operation),

@@ -33,15 +33,7 @@ pub(in crate::plans) fn image(
     convolution::push(shape)?;
     let w = &shape.window;
     let [rows, columns] = w.output();
-    let [places, filters, depth] =
-        [shape.images * rows * columns, Size::from(shape.filters), Size::from(shape.depth())];
-    let product = MatMul {
-        batch: shape.groups.into(),
-        bias: op.bias,
-        residual: op.residual,
-        activation: op.activation,
-        ..MatMul::new(places, filters, depth, op.dtype, op.dtype)
-    };
+    let product = product(op, shape);
     let [data, weights, bias, result, residual] = bindings[..] else {
         return Err(Unfit("has other bindings than convolutions have".into()));
     };
@@ -58,15 +50,40 @@ pub(in crate::plans) fn image(
         [w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], w.strides[0], w.strides[1]].map(number);
     let all = shape.groups * shape.filters;
     let push = [w.input[1], w.input[0]].into_iter().chain(window).chain([rows, columns]);
-    let push = push.chain([number(shape.groups * shape.channels / WORD), number(all)]);
+    let push = push.chain([
+        number(op.read.map_or(shape.groups * shape.channels, |runs| runs.pitch) / WORD),
+        number(all),
+    ]);
     let sides = matmul::Sides {
         lhs_stride: shape.channels.into(),
         rhs: (shape.filters.into(), 16),
+        reads: reads(op, shape),
+        across: shape.groups.into(),
         added,
         bindings: vec![data, weights, result, bias, residual],
         more: (constants, push.map(|size| narrow("a size", size)).collect::<Result<_, _>>()?),
     };
     matmul::coop_of(&product, build, params, sides)
+}
+
+/// Places by filters, for each group.
+fn product(op: &Conv2d, shape: &Convolution) -> MatMul {
+    let [rows, columns] = shape.window.output();
+    let [filters, depth] = [shape.filters, shape.depth()].map(Size::from);
+    MatMul {
+        batch: shape.groups.into(),
+        bias: op.bias,
+        residual: op.residual,
+        activation: op.activation,
+        written: op.written,
+        ..MatMul::new(shape.images * rows * columns, filters, depth, op.dtype, op.dtype)
+    }
+}
+
+/// Where images begin that are runs of a larger tensor.
+fn reads(op: &Conv2d, shape: &Convolution) -> Option<matmul::runs::Reads> {
+    let [lhs_row, rhs_first] = [shape.channels, 0].map(Size::from);
+    op.read.map(|runs| matmul::runs::Reads { lhs_first: runs.offset.into(), rhs_first, lhs_row })
 }
 
 /// Whether each tap of a place is whole words.

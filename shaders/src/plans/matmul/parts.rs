@@ -1,6 +1,6 @@
 //! The dispatch behind a product whose sums are cut: it adds the parts, and may normalize rows of what they are.
 
-use halite_ops::{DType, matmul::MatMul};
+use halite_ops::{DType, matmul::MatMul, runs::Runs};
 
 use super::{epilogue, quads};
 use crate::{
@@ -22,6 +22,7 @@ pub(super) fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Un
     if let Some(epsilon) = op.norm {
         return Ok(Plan::new(vec![step, normalized(op, parts, epsilon.0)?], vec![bytes]));
     }
+    let run = op.written.unwrap_or(Runs { length: 0, pitch: 0, offset: 0 });
     let (epilogue, [bias, residual]) = epilogue(op);
     let build = match op.out {
         DType::F32 => "matmul_parts_f32",
@@ -31,8 +32,11 @@ pub(super) fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Un
     };
     let add = Step {
         module: module(build)?,
-        constants: [&[ADD_LANES, parts][..], &epilogue].concat(),
-        push: vec![narrow("a number of elements", length)?, narrow("n", op.n)?],
+        constants: [&[ADD_LANES, parts][..], &epilogue, &[op.written.is_some().into()]].concat(),
+        push: [length, op.n, run.length.into(), run.pitch.into(), run.offset.into()]
+            .map(|size| narrow("a size", size))
+            .into_iter()
+            .collect::<Result<_, _>>()?,
         bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
         grid: [groups(length, ADD_LANES)?, 1.into(), 1.into()],
         subgroup_size: 0,

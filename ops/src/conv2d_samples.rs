@@ -1,0 +1,67 @@
+//! Convolutions of images whose channels lie last, for tests of kernels.
+
+use crate::{Activation, DType, conv2d::Conv2d, window::Layout};
+
+/// All of a type.
+pub(crate) fn channels_last(dtype: DType) -> Vec<Conv2d> {
+    [single_channels(dtype), eights(dtype)].concat()
+}
+
+/// Groups of one channel that lie last, in fours.
+fn single_channels(dtype: DType) -> Vec<Conv2d> {
+    let of = |input: [u64; 4], kernel: [u64; 2], pads| Conv2d {
+        layout: Layout::Nhwc,
+        groups: input[3],
+        pads,
+        ..Conv2d::new(input, [kernel[0], kernel[1], 1, input[3]], dtype)
+    };
+    let three = of([2, 9, 11, 12], [3, 3], [1, 1, 1, 1]);
+    vec![
+        Conv2d { bias: true, residual: true, activation: Activation::Gelu, ..three.clone() },
+        Conv2d { strides: [2, 2], bias: true, activation: Activation::Relu, ..three.clone() },
+        Conv2d { residual: true, ..of([1, 10, 7, 36], [7, 7], [3, 3, 3, 3]) },
+        of([1, 6, 9, 8], [5, 2], [0, 1, 3, 0]),
+        of([1, 56, 64, 64], [3, 3], [1, 1, 1, 1]),
+        Conv2d { dilations: [2, 1], ..three },
+    ]
+}
+
+/// Channels last, in eights: runs of whole words of 16 bytes.
+fn eights(dtype: DType) -> Vec<Conv2d> {
+    let last = |input: [u64; 4], filter: [u64; 4]| Conv2d {
+        layout: Layout::Nhwc,
+        ..Conv2d::new(input, filter, dtype)
+    };
+    let same = |op: Conv2d| Conv2d { pads: [1, 1, 1, 1], bias: true, ..op };
+    vec![
+        same(Conv2d {
+            activation: Activation::Relu,
+            residual: true,
+            ..last([2, 14, 14, 32], [3, 3, 32, 48])
+        }),
+        same(Conv2d { activation: Activation::Gelu, ..last([1, 7, 7, 264], [3, 3, 264, 136]) }),
+        same(Conv2d { strides: [2, 2], ..last([3, 15, 13, 24], [3, 3, 24, 72]) }),
+        // More of the border than a tap reaches, on each side another.
+        Conv2d {
+            strides: [1, 2],
+            dilations: [2, 3],
+            pads: [3, 0, 1, 7],
+            ..last([1, 11, 12, 8], [3, 3, 8, 40])
+        },
+        Conv2d { strides: [2, 2], ..last([2, 9, 8, 64], [1, 1, 64, 8]) },
+        Conv2d { pads: [0, 2, 1, 2], residual: true, ..last([1, 11, 10, 16], [2, 5, 16, 64]) },
+        Conv2d { pads: [2, 2, 2, 2], bias: true, ..last([1, 20, 20, 40], [5, 5, 40, 24]) },
+        // Groups, whose bias and residual are their own.
+        same(Conv2d {
+            groups: 3,
+            residual: true,
+            activation: Activation::Silu,
+            ..last([2, 10, 9, 96], [3, 3, 32, 96])
+        }),
+        same(Conv2d { groups: 4, strides: [2, 2], ..last([1, 12, 12, 32], [3, 3, 8, 64]) }),
+        // Sums that are cut, and no bias.
+        Conv2d { pads: [1, 1, 1, 1], activation: Activation::Relu, ..last([1, 6, 6, 512], [3, 3, 512, 64]) },
+        last([1, 5, 4, 8], [7, 7, 8, 8]),
+        Conv2d { pads: [3, 3, 3, 3], ..last([1, 5, 4, 8], [7, 7, 8, 8]) },
+    ]
+}

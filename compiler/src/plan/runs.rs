@@ -14,7 +14,6 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::seats::Seat;
 use crate::{
     graph::{Graph, Node, NodeOp, TensorId},
     passes::strided_read,
@@ -22,6 +21,15 @@ use crate::{
 
 /// Bytes that runs begin and end at a multiple of: those that kernels read and write at a time.
 const ALIGNMENT: u64 = 16;
+
+/// A tensor that others lie in, and the runs that one of them is there, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    /// The tensor that has the memory.
+    pub root: TensorId,
+    /// The runs.
+    pub runs: Runs,
+}
 
 /// The concatenation that a node is, if its inputs are several runs each, of whole words.
 pub(super) fn joins_runs(node: &Node) -> Option<&Concat> {

@@ -7,8 +7,7 @@ use halite_ops::{Operation, concat::Concat, runs::Runs};
 use super::{
     flow::{Step, StorageClass, StorageId},
     from_graph::FlowBuilder,
-    runs::{elementwise_reading, moving, parts, reading, within, writing},
-    seats::Seat,
+    runs::{Seat, elementwise_reading, moving, parts, reading, within, writing},
 };
 use crate::{
     CompileError,

@@ -8,18 +8,11 @@ use halite_ops::{Operation, runs::Runs};
 
 use super::{
     parts::{Made, Parts},
-    runs::{elementwise_reading, joins_runs, lengths, moving, parts, reading, shows_runs, within, writing},
+    runs::{
+        Seat, elementwise_reading, joins_runs, lengths, moving, parts, reading, shows_runs, within, writing,
+    },
 };
 use crate::graph::{Graph, Node, NodeOp, Region, TensorId, each_region};
-
-/// A tensor that others lie in, and the runs that one of them is there, in elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seat {
-    /// The tensor that has the memory.
-    pub root: TensorId,
-    /// The runs.
-    pub runs: Runs,
-}
 
 /// Where tensors lie that are joined in runs.
 #[derive(Debug, Default)]

@@ -353,6 +353,7 @@ fn a_step_of_several_sequences_is_that_of_each() {
         "mamba",
         "jamba",
         "plamo2",
+        "kimi-linear",
     ]) {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         model.decode_batches(true).unwrap();

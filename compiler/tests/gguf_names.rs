@@ -17,7 +17,7 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 73] = [
+pub(crate) const FAMILIES: [&str; 74] = [
     "llama-unread",
     "deepseek2-yarn",
     "mistral4-yarn",
@@ -47,6 +47,7 @@ pub(crate) const FAMILIES: [&str; 73] = [
     "mamba2",
     "jamba",
     "plamo2",
+    "kimi-linear",
     "mimo2",
     "step35",
     "openelm",
@@ -94,8 +95,18 @@ pub(crate) const FAMILIES: [&str; 73] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 9] =
-    ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba", "plamo2"];
+pub(crate) const RECURRENT: [&str; 10] = [
+    "rwkv6",
+    "rwkv7",
+    "lfm2",
+    "falcon-h1",
+    "nemotron_h",
+    "qwen3next",
+    "mamba",
+    "jamba",
+    "plamo2",
+    "kimi-linear",
+];
 
 /// Encoders of `conformance/models/gguf_families.py`.
 pub(crate) const ENCODERS: [&str; 9] = [

@@ -547,14 +547,37 @@ LATE = [
 ]  # fmt: skip
 PLAMO2 = [["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]
 PLAMO2_ATTENTION = [*attention(SMALL, fused=True), ["attn_q_norm", HEADS, SMALL], ["attn_k_norm", KV_HEADS, SMALL]]
+# Delta nets with a decay of each place, beside latent attention without rotary embedding. What the metadata say of values is not read.
+KDA, KDA_TAPS = 16, 4
+
+
+def kda(width, heads, size, taps):
+    """A delta net with so many heads of so many elements."""
+    inner = heads * size
+    parts = [[f"attn_{name}", inner, width] for name in "qkv"] + [[f"ssm_conv1d_{name}", inner, 1, taps] for name in "qkv"]
+    narrow = [part for name in "fg" for part in ([f"ssm_{name}_a", size, width], [f"ssm_{name}_b", inner, size])]
+    return [["attn_norm", width], *parts, *narrow, ["ssm_beta", heads, width], ["ssm_a", heads, 1], ["ssm_dt.bias", inner], ["ssm_norm", size], ["attn_output", width, inner]]
+
+
+KIMI_KEYS = {
+    **{key: value for key, value in LATENT_KEYS.items() if "q_lora" not in key}, **LATE_EXPERTS, "attention.head_count_kv": [0, 1, 0], "attention.value_length": 24,
+    "kda.head_dim": KDA, "ssm.conv_kernel": KDA_TAPS, "expert_gating_func": 2, "expert_weights_scale": 2.5,
+}  # fmt: skip
+KIMI_KDA = [*kda(WIDTH, HEADS, KDA, KDA_TAPS), *FEED_NORM]
+KIMI_MIXTURE = [*ROUTED, *SHARED, *CHOICE]
+CASES["kimi-linear"] = (
+    "kimi-linear", KIMI_KEYS,
+    [[*KIMI_KDA, *DENSE], [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, *FEED_NORM, *KIMI_MIXTURE], [*KIMI_KDA, *KIMI_MIXTURE]],
+)  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
 )  # fmt: skip
 
 
-def write(path, case, vocabulary, as_floats, seed=5, added=None):
-    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it."""
+def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
+    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it, `rate`
+    a factor of how fast states decay."""
     arch, own, layers, *model = {**CASES, **ENCODERS}[case]
     random = np.random.default_rng(seed)
     added = added or (0.2 if len(layers) > 12 else 1.0)
@@ -571,7 +594,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None):
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:
-            w.add_tensor(name, (-0.2 - np.abs(random.standard_normal(dims))).astype(np.float32))
+            w.add_tensor(name, (rate * (-0.2 - np.abs(random.standard_normal(dims)))).astype(np.float32))
             return
         if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))
@@ -587,7 +610,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None):
             # A few rows in turn, so that a file packs well.
             made = np.resize(made, (count, dims[-1]))
         is_small = "_mix_" in name and not name.endswith(WHOLE_MIX)
-        if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] < 8:
+        if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] % 32 != 0:
             w.add_tensor(name, made)
             return
         kind = Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0

@@ -305,6 +305,8 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    // Delta nets with a decay of each place, beside latent attention without rotary embedding.
+    Family { name: "kimi-linear", plain_of: 1, ..LLAMA },
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,

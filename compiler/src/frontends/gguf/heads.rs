@@ -4,6 +4,7 @@ use super::{
     Result,
     file::{invalid, unsupported},
     keys::Keys,
+    latent::folded_rank,
 };
 
 /// Most heads.
@@ -79,6 +80,7 @@ impl Attends {
         };
         let first = counts.first().copied().filter(|count| *count > 0).unwrap_or(most);
         let (key, value) = (dim("key_length", width / first)?, dim("value_length", width / first)?);
+        let value = folded_rank(keys)?.unwrap_or(value);
         let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
         let windowed = windowed(keys, layers, &kv_counts)?;
         let own = own_caches(keys, layers)?;

@@ -85,6 +85,8 @@ const KNOWN: &[&str] = &[
     "ssm_out",
     "ssm_b",
     "ssm_c_norm",
+    "ssm_f_",
+    "ssm_g_",
     "ssm_dt_norm",
     "ssm_x",
     "per_layer_",

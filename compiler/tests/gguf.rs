@@ -35,7 +35,7 @@ fn graph(model: &Model, tokens: u64) -> Result<Graph, CompileError> {
 }
 
 /// Runs a call behind `first` tokens; gives the logits of the last token, and the caches.
-fn call(model: &Model, tokens: &[i64], first: i64, caches: &[Values]) -> (Vec<f64>, Vec<Values>) {
+pub(crate) fn call(model: &Model, tokens: &[i64], first: i64, caches: &[Values]) -> (Vec<f64>, Vec<Values>) {
     let graph = graph(model, tokens.len() as u64).unwrap();
     let mut inputs = vec![
         Values::Int(tokens.to_vec()),
@@ -53,7 +53,7 @@ fn call(model: &Model, tokens: &[i64], first: i64, caches: &[Values]) -> (Vec<f6
 /// How far numbers may be apart: keys, values and queries are rounded to f16, 11 bits of logits of up to 15.
 const NEAR: f64 = 0.03;
 
-fn furthest(found: &[f64], wanted: &[f64]) -> f64 {
+pub(crate) fn furthest(found: &[f64], wanted: &[f64]) -> f64 {
     assert_eq!(found.len(), wanted.len());
     let apart = |(a, b): (&f64, &f64)| if a == b { 0.0 } else { (a - b).abs() };
     found

@@ -325,9 +325,11 @@ impl Call<'_> {
         let made = self.inner_norm(b, made, layer, "attn_sub_norm", inner)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
         let made = self.scaled(b, made, h.value_scale)?;
-        let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
-            true => made,
-            false => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
+        let made = match h.flow {
+            Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
+            Flow::BehindSum => made,
+            _ if h.family.feed_norm == POST_NORM => made,
+            _ => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         Ok((self.scaled(b, made, h.residual_scale)?, caches))

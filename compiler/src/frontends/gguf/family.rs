@@ -85,6 +85,8 @@ pub(super) enum Flow {
     Before,
     /// A norm behind each part, before its result is added.
     Behind,
+    /// The same, by the norms that other layers have before their parts.
+    BehindByOwn,
     /// A norm behind each part and the state that it is added to.
     BehindSum,
     /// Both parts take the same state, with one norm before them or one for each.

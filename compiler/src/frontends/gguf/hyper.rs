@@ -462,11 +462,8 @@ fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {
-    let behind = "swin_norm";
-    if keys.flag(behind)? == Some(true) {
-        return Err(unsupported(format!("'{}', norms behind each part of a layer", keys.key(behind))));
-    }
     Ok(match keys.family.flow {
+        _ if keys.flag("swin_norm")? == Some(true) => Flow::BehindByOwn,
         Flow::ParallelByKey => match keys.flag("use_parallel_residual")?.unwrap_or(true) {
             true => Flow::Parallel,
             false => Flow::Before,

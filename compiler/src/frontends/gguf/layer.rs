@@ -332,7 +332,7 @@ impl Call<'_> {
     fn usual_layer(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
         let Given { layer, x, .. } = given;
         let normed = match self.hyper.flow {
-            Flow::Behind | Flow::BehindSum => x,
+            Flow::Behind | Flow::BehindByOwn | Flow::BehindSum => x,
             // The norm of embeddings is enough for the first layer of some.
             _ if self.starts_normed(layer) => x,
             _ => self.layer_norm(b, x, layer, "attn_norm")?,
@@ -362,7 +362,7 @@ impl Call<'_> {
         let feed_norm = self.hyper.family.feed_norm;
         let own_norm = self.hyper.family.bare_norms || self.has(layer, feed_norm);
         let given = match self.hyper.flow {
-            Flow::Behind | Flow::BehindSum => state,
+            Flow::Behind | Flow::BehindByOwn | Flow::BehindSum => state,
             Flow::Parallel if own_norm => self.layer_norm(b, x, layer, feed_norm)?,
             Flow::Parallel => normed,
             Flow::ParallelWithoutNorm if !own_norm => normed,

@@ -28,6 +28,7 @@ const READ_BY: &[(&str, &[&str])] = &[
     ("attention.temperature_scale", &["deepseek2", "mistral3", "mistral4"]),
     ("attention.temperature_length", &["deepseek2", "mistral4"]),
     ("attention.rope_pattern", &["granite_swa"]),
+    ("swin_norm", &["chameleon"]),
     ("rope.scaling.yarn_ext_factor", &["grok"]),
     ("rope.scaling.yarn_attn_factor", &["grok"]),
     ("swiglu_clamp_exp", &["step35"]),

@@ -17,7 +17,12 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 74] = [
+pub(crate) const FAMILIES: [&str; 79] = [
+    "nanbeige",
+    "nanbeige-bare",
+    "talkie",
+    "maple",
+    "maion-coder",
     "llama-unread",
     "deepseek2-yarn",
     "mistral4-yarn",
@@ -122,7 +127,9 @@ pub(crate) const ENCODERS: [&str; 9] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 18] = [
+pub(crate) const STEPPED: [&str; 20] = [
+    "nanbeige",
+    "talkie",
     "llama",
     "gemma3",
     "gemma4",

@@ -569,6 +569,26 @@ CASES["kimi-linear"] = (
     "kimi-linear", KIMI_KEYS,
     [[*KIMI_KDA, *DENSE], [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, *FEED_NORM, *KIMI_MIXTURE], [*KIMI_KDA, *KIMI_MIXTURE]],
 )  # fmt: skip
+# Layers gone through twice; embeddings that layers add again; experts on a shorter row, and with limits, in models whose layers have windows and
+# rotary embedding or neither.
+SHORT = 64
+SHORT_ROUTED = [[f"ffn_{name}_exps", EXPERTS, *([SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, SHORT])] for name in ("gate", "up", "down")]
+WINDOWS = {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False]}
+TURNED_IN_WINDOWS = [*attention(DIM), *HEAD_NORMS]
+AGAIN = [*attention(DIM)[1:], ["attn_q_norm", HEADS, 1], *DENSE, ["layer_output_scale", 1]]
+CASES |= {
+    "nanbeige": ("nanbeige", {"num_loops": 2}, [[*PLAIN, *FEED_NORM, *DENSE]] * 2),
+    "nanbeige-bare": ("nanbeige", {"num_loops": 3, "skip_loop_final_norm": True}, [[*PLAIN, *FEED_NORM, *DENSE]], [["output_norm", WIDTH]]),
+    "talkie": ("talkie", {"logit_scale": 0.5}, [AGAIN] * 2, [["output", "vocabulary", WIDTH]]),
+    "maple": ("maple", {**MIXTURE, **WINDOWS, "expert_shared_count": 0, "swiglu_clamp_exp": 0.5, "rope.freq_base_swa": 3000.0}, [[*TURNED_IN_WINDOWS, *FEED_NORM, *ROUTED]] * 2),
+    "maion-coder": (
+        "maion-coder", {**MIXTURE, **WINDOWS, "expert_shared_count": 0, "interleave_moe_layer_step": 2, "moe_latent_size": SHORT},
+        [
+            [*TURNED_IN_WINDOWS, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]],
+            [*TURNED_IN_WINDOWS, *POST_NORM, *FEED_NORM, ROUTED[0], *SHORT_ROUTED, ["ffn_latent_down", SHORT, WIDTH], ["ffn_latent_up", WIDTH, SHORT], ["post_ffw_norm", WIDTH]],
+        ],
+    ),
+}  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],

@@ -102,6 +102,8 @@ pub(super) struct Call<'a> {
     pub masks: RefCell<Vec<(Masked, TensorId)>>,
     /// Rows of tokens for each layer, `f32[rows, layers, length]`, where a model has such.
     pub layer_inputs: Option<TensorId>,
+    /// Embeddings of tokens, `f32[rows, width]`, where layers add them again.
+    pub embedded: Option<TensorId>,
     /// Keys and values of layers so far, which others may share.
     pub known: RefCell<Vec<(u64, Caches)>>,
     /// What distances add to scores, with the layers whose weights tell it.
@@ -136,6 +138,7 @@ impl<'a> Call<'a> {
             relative: RefCell::default(),
             first_values: RefCell::default(),
             layer_inputs: None,
+            embedded: None,
         }
     }
 }

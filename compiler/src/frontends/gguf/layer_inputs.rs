@@ -88,7 +88,15 @@ impl Call<'_> {
             let made = self.of_layer_input(b, state, layer, inputs, given.wanted)?;
             state = b.binary(Function::Add, state, made)?;
         }
-        match self.tensors.vector(b, &self.name(layer, "layer_output_scale", "weight"), 1)? {
+        let own = self.tensors.vector(b, &self.name(layer, "layer_output_scale", "weight"), 1)?;
+        if let (Some(embedded), Some(scale)) = (self.embedded, own) {
+            let embedded = given.wanted_of(b, embedded)?;
+            return b.map(&[state, embedded, scale], DType::F32, |p, x| {
+                let again = p.call(Function::Mul, &x[1..]);
+                p.call(Function::Add, &[x[0], again])
+            });
+        }
+        match own {
             Some(scale) => b.binary(Function::Mul, state, scale),
             None => Ok(state),
         }

@@ -24,6 +24,8 @@ mod latent;
 mod latent_attention;
 mod layer;
 mod layer_inputs;
+mod limits;
+mod loops;
 mod mixture;
 mod model;
 mod read_by;

@@ -1,9 +1,10 @@
-//! Chameleon with norms behind each part, on the host beside transformers. The numbers: `conformance/models/gguf_swin.py`.
+//! Chameleon on the host: beside llama.cpp, and with norms behind each part beside transformers, whose numbers `conformance/models/gguf_swin.py`
+//! tells.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use serde_json::Value as Json;
 
-use crate::gguf::{bytes, call, furthest, open};
+use crate::gguf::{bytes, call, furthest, has_the_logits_of_llama_cpp, open};
 
 /// A file with one more key, which is true. `name` is so long that what lies behind it stays where it may.
 fn with_flag(gguf: &[u8], name: &str) -> Vec<u8> {
@@ -25,4 +26,13 @@ fn norms_behind_parts_are_those_of_transformers() {
     // Pictures are never written.
     logits.drain(4..8196).for_each(|logit| assert_eq!(logit, f64::NEG_INFINITY));
     assert!(furthest(&logits, &wanted) < 0.03, "{}", furthest(&logits, &wanted));
+}
+
+#[test]
+fn pictures_are_never_written() {
+    has_the_logits_of_llama_cpp("chameleon");
+    let model = open(bytes("chameleon.gguf")).unwrap();
+    let (logits, _) = call(&model, &[5, 6, 7], 0, &[]);
+    let pictures = logits.iter().filter(|logit| **logit == f64::NEG_INFINITY).count();
+    assert_eq!((pictures, logits[3].is_finite(), logits[8196].is_finite()), (8192, true, true));
 }

@@ -246,7 +246,6 @@ fn prompts_of_an_encoder_get_the_answers_of_llama_cpp() {
         let read = json["prompt"].as_array().unwrap().len();
         assert_eq!(usage["prompt_tokens"], read, "{usage}");
         if flags == ["--parallel=2"] {
-            // The text of llama.cpp's tokens, and that of some is a part of it.
             assert_eq!((&text, &why), (&text_of(greedy), &json!("length")), "{usage}");
             assert_eq!(usage["completion_tokens"], greedy.len());
             assert!(text.starts_with(&ask(&json["prompt"], 5).0));

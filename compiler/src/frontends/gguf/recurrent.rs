@@ -246,11 +246,9 @@ impl Recurrent {
             && inner.is_multiple_of(heads)
             && heads.is_multiple_of(groups)
             && (!is_delta || inner / heads == state);
+        let delta = DeltaNet { taps, heads, groups, state, by_place: false };
         match (fits, is_delta) {
-            (true, true) => {
-                let own = DeltaNet { taps, heads, groups, state, by_place: false };
-                Ok(Some(Recurrent::DeltaNet(own)))
-            }
+            (true, true) => Ok(Some(Recurrent::DeltaNet(delta))),
             (true, false) => {
                 Ok(Some(Recurrent::StateSpace(StateSpace { taps, inner, heads, groups, state, rank })))
             }

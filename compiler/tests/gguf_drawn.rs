@@ -47,7 +47,7 @@ fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
         ("kimi-linear", "blk.0.ssm_f_b.weight", "blk.0.ssm_f_x.weight"),
         ("nanbeige", "nanbeige.num_loops", "nanbeige.num_loopx"),
         ("maion-coder", "blk.1.ffn_latent_up.weight", "blk.1.ffn_latent_ux.weight"),
-        ("talkie", "blk.1.attn_q_norm.weight", "blk.1.attn_q_nerm.weight"),
+        ("talkie", "blk.1.layer_output_scale.weight", "blk.1.layer_output_scalx.weight"),
     ] {
         let text = told(&format!("{name}.gguf"), from, to);
         assert!(text.contains(from) || text.contains(to), "{name}: {text}");

@@ -8,7 +8,7 @@ use halite_ops::{
 
 use super::{
     Result,
-    file::invalid,
+    file::{invalid, missing},
     layer::{Call, Given},
     steps::float,
 };
@@ -88,8 +88,10 @@ impl Call<'_> {
             let made = self.of_layer_input(b, state, layer, inputs, given.wanted)?;
             state = b.binary(Function::Add, state, made)?;
         }
-        let own = self.tensors.vector(b, &self.name(layer, "layer_output_scale", "weight"), 1)?;
-        if let (Some(embedded), Some(scale)) = (self.embedded, own) {
+        let name = self.name(layer, "layer_output_scale", "weight");
+        let own = self.tensors.vector(b, &name, 1)?;
+        if let Some(embedded) = self.embedded {
+            let scale = own.ok_or_else(|| missing(&name))?;
             let embedded = given.wanted_of(b, embedded)?;
             return b.map(&[state, embedded, scale], DType::F32, |p, x| {
                 let again = p.call(Function::Mul, &x[1..]);

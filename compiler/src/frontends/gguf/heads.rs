@@ -4,7 +4,6 @@ use super::{
     Result,
     file::{invalid, unsupported},
     keys::Keys,
-    latent::folded_rank,
 };
 
 /// Most heads.
@@ -109,6 +108,12 @@ impl Attends {
         }
         Ok(all)
     }
+}
+
+/// Elements of the row that caches hold for all heads, where they do: whatever else the metadata say of values, these are as long.
+fn folded_rank(keys: &Keys<'_>) -> Result<Option<u64>> {
+    let is_folded = keys.optional("attention.key_length_mla")?.is_some_and(|length| length > 0);
+    Ok(keys.optional("attention.kv_lora_rank")?.filter(|rank| is_folded && *rank > 0))
 }
 
 /// Which layers attend to a window, where there is one: what the metadata say, else what the architecture is known for.

@@ -14,7 +14,7 @@ use super::{
     keys::Keys,
     latent::Latent,
     limits::{both_limits, sparsity},
-    loops::Loops,
+    loops::{Loops, MOST_LAYERS},
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
     ropes::{ropes, turn, yarn_multiplier},
@@ -23,9 +23,6 @@ use super::{
     unknown,
     xielu::XIelu,
 };
-
-/// Most layers of a model.
-pub(super) const MOST_LAYERS: u64 = 4096;
 
 /// The numbers of a decoder.
 #[derive(Clone, Debug)]

@@ -20,12 +20,6 @@ pub(super) struct Latent {
     pub folded: bool,
 }
 
-/// Elements of the row that caches hold for all heads, where they do: whatever else the metadata say of values, these are as long.
-pub(super) fn folded_rank(keys: &Keys<'_>) -> Result<Option<u64>> {
-    let is_folded = keys.optional("attention.key_length_mla")?.is_some_and(|length| length > 0);
-    Ok(keys.optional("attention.kv_lora_rank")?.filter(|rank| is_folded && *rank > 0))
-}
-
 impl Latent {
     /// Reads what the metadata say of it, if they do. Given are heads as the metadata have them, of which caches have the keys, and
     /// how many of a key turn.

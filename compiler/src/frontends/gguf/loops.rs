@@ -1,7 +1,9 @@
 //! Models whose tokens go through all layers several times, each time with caches of their own.
 
-use super::{Result, file::invalid, hyper::MOST_LAYERS, keys::Keys, layer::Call};
-use crate::{build::Builder, graph::TensorId};
+use super::{Result, file::invalid, keys::Keys};
+
+/// Most layers of a model.
+pub(super) const MOST_LAYERS: u64 = 4096;
 
 /// How often tokens go through all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +25,5 @@ impl Loops {
         }
         let normed = keys.family.loops && keys.flag("skip_loop_final_norm")? != Some(true);
         Ok(Loops { count, normed })
-    }
-}
-
-impl Call<'_> {
-    /// States behind a layer of all loops, by its place among them: with the model's norm where a loop ends and another begins.
-    pub fn behind_loop(&self, b: &mut Builder, x: TensorId, place: u64) -> Result<TensorId> {
-        let (h, next) = (self.hyper, place + 1);
-        let is_end = next.is_multiple_of(h.layers) && next < h.layers * h.loops.count;
-        match h.loops.normed && is_end {
-            true => self.model_norm(b, x, h.family.output_norm),
-            false => Ok(x),
-        }
     }
 }

@@ -28,6 +28,7 @@ mod limits;
 mod loops;
 mod mixture;
 mod model;
+mod pieces;
 mod read_by;
 mod recurrent;
 mod relative;

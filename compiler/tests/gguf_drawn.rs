@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::gguf::apart_from_llama_cpp;
+use crate::gguf::{apart_from_llama_cpp, bytes, graph, open};
 
 /// More models, in a folder that a variable names, such as those that `conformance/models/gguf_plamo2.py` draws.
 #[test]
@@ -24,4 +24,32 @@ fn named_models_have_the_logits_of_llama_cpp() {
     let wrong: Vec<&PathBuf> =
         all.iter().filter(|path| !apart(path).iter().all(|apart| *apart < 0.08)).collect();
     assert!(!all.is_empty() && wrong.is_empty(), "{} of {}: {wrong:?}", wrong.len(), all.len());
+}
+
+/// What is told of a file in which a text is another, as long.
+fn told(name: &str, from: &str, to: &str) -> String {
+    let mut file = bytes(name);
+    assert_eq!(from.len(), to.len());
+    let at = file.windows(from.len()).position(|own| own == from.as_bytes()).unwrap();
+    file[at..at + to.len()].copy_from_slice(to.as_bytes());
+    match open(file).and_then(|model| graph(&model, 1)) {
+        Ok(_) => panic!("{name} is taken with {to}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
+    for (name, from, to) in [
+        ("kimi-linear", "kimi-linear.kda.head_dim", "kimi-linear.kda.head_dix"),
+        ("kimi-linear", "kimi-linear.ssm.conv_kernel", "kimi-linear.ssm.conv_kernex"),
+        ("kimi-linear", "blk.2.ssm_conv1d_v.weight", "blk.2.ssm_conv1d_x.weight"),
+        ("kimi-linear", "blk.0.ssm_f_b.weight", "blk.0.ssm_f_x.weight"),
+        ("nanbeige", "nanbeige.num_loops", "nanbeige.num_loopx"),
+        ("maion-coder", "blk.1.ffn_latent_up.weight", "blk.1.ffn_latent_ux.weight"),
+        ("talkie", "blk.1.layer_output_scale.weight", "blk.1.layer_output_scalx.weight"),
+    ] {
+        let text = told(&format!("{name}.gguf"), from, to);
+        assert!(text.contains(from) || text.contains(to), "{name}: {text}");
+    }
 }

@@ -17,7 +17,12 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 73] = [
+pub(crate) const FAMILIES: [&str; 79] = [
+    "nanbeige",
+    "nanbeige-bare",
+    "talkie",
+    "maple",
+    "maion-coder",
     "llama-unread",
     "deepseek2-yarn",
     "mistral4-yarn",
@@ -47,6 +52,7 @@ pub(crate) const FAMILIES: [&str; 73] = [
     "mamba2",
     "jamba",
     "plamo2",
+    "kimi-linear",
     "mimo2",
     "step35",
     "openelm",
@@ -94,8 +100,18 @@ pub(crate) const FAMILIES: [&str; 73] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 9] =
-    ["rwkv6", "rwkv7", "lfm2", "falcon-h1", "nemotron_h", "qwen3next", "mamba", "jamba", "plamo2"];
+pub(crate) const RECURRENT: [&str; 10] = [
+    "rwkv6",
+    "rwkv7",
+    "lfm2",
+    "falcon-h1",
+    "nemotron_h",
+    "qwen3next",
+    "mamba",
+    "jamba",
+    "plamo2",
+    "kimi-linear",
+];
 
 /// Encoders of `conformance/models/gguf_families.py`.
 pub(crate) const ENCODERS: [&str; 9] = [
@@ -111,7 +127,9 @@ pub(crate) const ENCODERS: [&str; 9] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 18] = [
+pub(crate) const STEPPED: [&str; 20] = [
+    "nanbeige",
+    "talkie",
     "llama",
     "gemma3",
     "gemma4",

@@ -5,6 +5,7 @@ mod foreign;
 mod gguf;
 mod gguf_drawn;
 mod gguf_names;
+mod gguf_swin;
 mod gguf_t5;
 mod limits;
 mod onnx;

@@ -547,14 +547,57 @@ LATE = [
 ]  # fmt: skip
 PLAMO2 = [["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]
 PLAMO2_ATTENTION = [*attention(SMALL, fused=True), ["attn_q_norm", HEADS, SMALL], ["attn_k_norm", KV_HEADS, SMALL]]
+# Delta nets with a decay of each place, beside latent attention without rotary embedding. What the metadata say of values is not read.
+KDA, KDA_TAPS = 16, 4
+
+
+def kda(width, heads, size, taps):
+    """A delta net with so many heads of so many elements."""
+    inner = heads * size
+    parts = [[f"attn_{name}", inner, width] for name in "qkv"] + [[f"ssm_conv1d_{name}", inner, 1, taps] for name in "qkv"]
+    narrow = [part for name in "fg" for part in ([f"ssm_{name}_a", size, width], [f"ssm_{name}_b", inner, size])]
+    return [["attn_norm", width], *parts, *narrow, ["ssm_beta", heads, width], ["ssm_a", heads, 1], ["ssm_dt.bias", inner], ["ssm_norm", size], ["attn_output", width, inner]]
+
+
+KIMI_KEYS = {
+    **{key: value for key, value in LATENT_KEYS.items() if "q_lora" not in key}, **LATE_EXPERTS, "attention.head_count_kv": [0, 1, 0], "attention.value_length": 24,
+    "kda.head_dim": KDA, "ssm.conv_kernel": KDA_TAPS, "expert_gating_func": 2, "expert_weights_scale": 2.5,
+}  # fmt: skip
+KIMI_KDA = [*kda(WIDTH, HEADS, KDA, KDA_TAPS), *FEED_NORM]
+KIMI_MIXTURE = [*ROUTED, *SHARED, *CHOICE]
+CASES["kimi-linear"] = (
+    "kimi-linear", KIMI_KEYS,
+    [[*KIMI_KDA, *DENSE], [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, *FEED_NORM, *KIMI_MIXTURE], [*KIMI_KDA, *KIMI_MIXTURE]],
+)  # fmt: skip
+# Layers gone through twice; embeddings that layers add again; experts on a shorter row, and with limits, in models whose layers have windows and
+# rotary embedding or neither.
+SHORT = 64
+SHORT_ROUTED = [[f"ffn_{name}_exps", EXPERTS, *([SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, SHORT])] for name in ("gate", "up", "down")]
+WINDOWS = {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False]}
+TURNED_IN_WINDOWS = [*attention(DIM), *HEAD_NORMS]
+AGAIN = [*attention(DIM)[1:], ["attn_q_norm", HEADS, 1], *DENSE, ["layer_output_scale", 1]]
+CASES |= {
+    "nanbeige": ("nanbeige", {"num_loops": 2}, [[*PLAIN, *FEED_NORM, *DENSE]] * 2),
+    "nanbeige-bare": ("nanbeige", {"num_loops": 3, "skip_loop_final_norm": True}, [[*PLAIN, *FEED_NORM, *DENSE]], [["output_norm", WIDTH]]),
+    "talkie": ("talkie", {"logit_scale": 0.5}, [AGAIN] * 2, [["output", "vocabulary", WIDTH]]),
+    "maple": ("maple", {**MIXTURE, **WINDOWS, "expert_shared_count": 0, "swiglu_clamp_exp": 0.5, "rope.freq_base_swa": 3000.0}, [[*TURNED_IN_WINDOWS, *FEED_NORM, *ROUTED]] * 2),
+    "maion-coder": (
+        "maion-coder", {**MIXTURE, **WINDOWS, "expert_shared_count": 0, "interleave_moe_layer_step": 2, "moe_latent_size": SHORT},
+        [
+            [*TURNED_IN_WINDOWS, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]],
+            [*TURNED_IN_WINDOWS, *POST_NORM, *FEED_NORM, ROUTED[0], *SHORT_ROUTED, ["ffn_latent_down", SHORT, WIDTH], ["ffn_latent_up", WIDTH, SHORT], ["post_ffw_norm", WIDTH]],
+        ],
+    ),
+}  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
 )  # fmt: skip
 
 
-def write(path, case, vocabulary, as_floats, seed=5, added=None):
-    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it."""
+def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
+    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it, `rate`
+    a factor of how fast states decay."""
     arch, own, layers, *model = {**CASES, **ENCODERS}[case]
     random = np.random.default_rng(seed)
     added = added or (0.2 if len(layers) > 12 else 1.0)
@@ -571,7 +614,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None):
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:
-            w.add_tensor(name, (-0.2 - np.abs(random.standard_normal(dims))).astype(np.float32))
+            w.add_tensor(name, (rate * (-0.2 - np.abs(random.standard_normal(dims)))).astype(np.float32))
             return
         if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))
@@ -587,7 +630,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None):
             # A few rows in turn, so that a file packs well.
             made = np.resize(made, (count, dims[-1]))
         is_small = "_mix_" in name and not name.endswith(WHOLE_MIX)
-        if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] < 8:
+        if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] % 32 != 0:
             w.add_tensor(name, made)
             return
         kind = Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0

@@ -55,11 +55,12 @@ def drawn(random):
     return keys, [[*(attention if own else states), *behind] for own in attends], model
 
 
-def write(path, libraries, seed):
+def write(path, libraries, seed, arch, drawn):
     """A model and its reference."""
     random = np.random.default_rng(seed)
-    families.CASES["drawn"] = ("plamo2", *drawn(random))
-    number, given = int(random.integers(100)), {"seed": int(random.integers(1 << 30)), "added": ADDED}
+    keys, layers, model, *more = drawn(random)
+    families.CASES["drawn"] = (arch, keys, layers, model)
+    number, given = int(random.integers(100)), {"seed": int(random.integers(1 << 30)), "added": ADDED, **(more[0] if more else {})}
     vocabulary = lambda w: gguf_tiny.scores_vocabulary(w, number)
     families.write(path, "drawn", vocabulary, False, **given)
     made = families.reference(lambda file, **how: gguf_tiny.Llama(libraries, file, **how), "drawn", vocabulary, **given)
@@ -67,7 +68,7 @@ def write(path, libraries, seed):
         json.dump(made, file)
 
 
-def main(out, libraries, count, seed):
+def main(out, libraries, count, seed, arch="plamo2", drawn=drawn):
     os.makedirs(out, exist_ok=True)
     for number in range(int(count)):
         path = os.path.join(out, f"{number:03}.gguf")
@@ -75,7 +76,7 @@ def main(out, libraries, count, seed):
         process = os.fork()
         if process == 0:
             signal.alarm(LIMIT)
-            write(path, libraries, [int(seed), number])
+            write(path, libraries, [int(seed), number], arch, drawn)
             os._exit(0)
         status = os.waitpid(process, 0)[1]
         if status:

@@ -129,6 +129,21 @@ def write_model(out, name, sizes, llama_of, vocabulary, seed=5, **given):
     return made
 
 
+def write_caches(out, name, llama_of, vocabulary):
+    """A file with heads of whole blocks, and logits behind the last of an answer's tokens with keys in caches of each type. With values in
+    blocks llama.cpp gives no usable numbers."""
+    sizes = {"dim": 32, "encoder": 2, "decoder": 1}
+    write(os.path.join(out, name + ".gguf"), sizes, vocabulary, False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "floats.gguf")
+        write(path, sizes, vocabulary, True)
+        made = {kind.name.lower(): reference(llama_of(path, keys=kind), prompt=40) for kind in (Type.F16, Type.Q8_0, Type.Q4_0)}
+    known = {key: made["f16"][key] for key in ("prompt", "tokens", "greedy")}
+    with open(os.path.join(out, name + ".json"), "w") as file:
+        json.dump({**known, "caches": {kind: own["last"] for kind, own in made.items()}}, file)
+        file.write("\n")
+
+
 def drawn(random):
     """Sizes of a model, at random."""
     one = lambda *of: of[int(random.integers(len(of)))]

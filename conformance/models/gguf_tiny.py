@@ -225,7 +225,7 @@ def model(path, arch, layers, types, vocabulary, gemma, as_floats, experts=0, di
 class Llama:
     """A model in llama.cpp's processor back end."""
 
-    def __init__(self, libraries, path, caches=None, at_once=CONTEXT):
+    def __init__(self, libraries, path, caches=None, at_once=CONTEXT, keys=None):
         f = self.lib = libraries_of(libraries, ["cpu"])
         f.llama_log_set(SILENT, None)
         self.model = f.llama_model_load_from_file(path.encode(), f.llama_model_default_params())
@@ -237,6 +237,8 @@ class Llama:
             # The types of keys and values; those of values other than F16 need the attention that reads them as they are.
             assert numbers[26] == numbers[27] == Type.F16 and numbers[13] == 0xFFFFFFFF, "another llama.cpp"
             numbers[13], numbers[26], numbers[27] = 1, caches, caches
+        if keys:
+            numbers[13], numbers[26] = 0, keys
         self.context = f.llama_init_from_model(self.model, params)
         assert self.context, path
         self.vocabulary = f.llama_model_get_vocab(self.model)
@@ -303,6 +305,7 @@ def main(out, libraries):
     llama_of = lambda path, **given: Llama(libraries, path, **given)
     gguf_families.write_all(out, llama_of, lambda w: scores_vocabulary(w, gguf_variants.PICTURES), [gguf_variants.LONG])
     gguf_t5.write_model(out, "t5", {}, llama_of, scores_vocabulary)
+    gguf_t5.write_caches(out, "t5-caches", llama_of, scores_vocabulary)
     mixed = dict(embedding=Type.Q8_0, output=Type.Q5_1, attention=Type.Q4_0, inner=Type.F16, down=Type.BF16)
     small = dict(embedding=Type.Q8_0, attention=Type.Q4_1, inner=Type.Q4_0, down=Type.Q5_0)
     chosen = dict(embedding=Type.Q8_0, output=Type.Q8_0, attention=Type.Q4_0, inner=Type.Q4_0, down=Type.MXFP4)

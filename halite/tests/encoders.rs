@@ -2,7 +2,10 @@
 
 use std::{fs, ops::ControlFlow, path::Path};
 
-use halite::{ChooseOn, Device, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence, Stop};
+use halite::{
+    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, RunOptions, Sampler, Sampling,
+    Sequence, Stop,
+};
 
 use crate::common::{builder, device, repo};
 
@@ -132,8 +135,64 @@ fn what_means_nothing_is_told() {
     let drafted = GeneratorOptions::new().context(40).draft(&generator);
     let error = model().generator(drafted).unwrap_err().to_string();
     assert!(error.contains("an encoder in front"), "{error}");
+    // Heads are no whole blocks.
+    let packed = GeneratorOptions::new().context(40).cache_types(CacheType::Q8_0, CacheType::F16);
+    let error = model().generator(packed).unwrap_err();
+    assert!(error.kind() == ErrorKind::Unsupported && error.message().contains("24 elements"), "{error}");
     let error = model().embedder().unwrap_err().to_string();
     assert!(error.contains("makes no vectors"), "{error}");
+}
+
+/// With keys in blocks llama.cpp has logits of its own; it leaves those of the encoder's states as they are, which Halite keeps in caches of
+/// the same type. Values in blocks give it no usable numbers.
+#[test]
+fn caches_in_blocks_hold_answers_and_what_was_read() {
+    let Some(device) = device() else { return };
+    let options = RunOptions::new();
+    let path = |end: &str| repo(&format!("compiler/tests/data/gguf/t5-caches.{end}"));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(path("json")).unwrap()).unwrap();
+    let tokens = |key: &str| -> Vec<u32> { serde_json::from_value(json[key].clone()).unwrap() };
+    let (text, answer) = (tokens("prompt"), tokens("tokens"));
+    // The root of the mean square of differences, of logits of up to 14; and how long a row of keys or values is.
+    let types: [(CacheType, f32, usize); 3] =
+        [(CacheType::F16, 0.01, 32 * 2), (CacheType::Q8_0, 0.05, 36), (CacheType::Q4_0, 0.45, 20)];
+    let mut saved: Vec<Vec<u8>> = Vec::new();
+    for (keys, most, row) in types {
+        let wanted: Vec<f32> = serde_json::from_value(json["caches"][keys.name()].clone()).unwrap();
+        for (values, more, other_row) in types {
+            let given = GeneratorOptions::new().context(64).cache_types(keys, values);
+            let generator = builder(&device).model(path("gguf")).generator(given).unwrap();
+            let off = |sequence: &Sequence, wanted: &[f32], most: f32| {
+                let squares = sequence.logits().iter().zip(wanted).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+                let off = (squares / wanted.len() as f32).sqrt();
+                assert!(sequence.logits().len() == wanted.len() && off < most, "{keys} {values}: {off}");
+            };
+            let mut sequence = generator.sequence().unwrap();
+            sequence.prompt(&text, &options).unwrap();
+            // One layer with two heads, of the answer and of what was read.
+            assert!(sequence.byte_len() >= 2 * 64 * (row + other_row) * 2, "{keys} {values}");
+            sequence.append(&answer[1..], &options).unwrap();
+            off(&sequence, &wanted, most.max(more));
+            let whole = sequence.logits().to_vec();
+            // One by one, from a copy, from what was saved, and behind what was cut off.
+            let mut single = generator.sequence().unwrap();
+            single.prompt(&text, &options).unwrap();
+            answer[1..4].iter().for_each(|token| single.append(&[*token], &options).unwrap());
+            let (mut copy, kept) = (single.fork().unwrap(), single.save().unwrap());
+            let mut loaded = generator.sequence().unwrap();
+            loaded.load(&kept).unwrap();
+            copy.append(&[9, 8], &options).unwrap();
+            copy.truncate(4);
+            for own in [&mut single, &mut copy, &mut loaded] {
+                own.append(&answer[4..], &options).unwrap();
+                off(own, &whole, 0.01);
+            }
+            for other in &saved {
+                assert_eq!(loaded.load(other).unwrap_err().kind(), ErrorKind::InvalidInput);
+            }
+            saved.push(kept);
+        }
+    }
 }
 
 /// More models, in a folder that a variable names: those that `conformance/models/gguf_t5.py` draws.

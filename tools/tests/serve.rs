@@ -217,6 +217,70 @@ fn a_client_that_is_slow_or_gone_does_not_hold_others_up() {
     assert_eq!(ask(), 200);
 }
 
+/// A model with an encoder, with caches as they are and in blocks.
+#[test]
+fn prompts_of_an_encoder_get_the_answers_of_llama_cpp() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf");
+    for (name, flags) in [
+        ("t5", &["--parallel=2"][..]),
+        ("t5-caches", &["--parallel=2"][..]),
+        ("t5-caches", &["--cache-type-k=q8_0", "--cache-type-v=q8_0"][..]),
+        ("t5-caches", &["--cache-type-k=q4_0", "--cache-type-v=q4_0"][..]),
+    ] {
+        let json = std::fs::read(data.join(format!("{name}.json"))).unwrap();
+        let json: Value = serde_json::from_slice(&json).unwrap();
+        let (model, greedy) = (format!("{name}.gguf"), json["greedy"].as_array().unwrap());
+        let Some(server) = Server::start(&model, &[flags, &["--context=48"]].concat()) else { return };
+        let ask = |prompt: &Value, count: usize| {
+            let body = json!({"prompt": prompt, "max_tokens": count, "temperature": 0});
+            let (status, made) = server.post("/v1/completions", &body);
+            assert_eq!(status, 200, "{made}");
+            let choice = &made["choices"][0];
+            (
+                choice["text"].as_str().unwrap().to_owned(),
+                choice["finish_reason"].clone(),
+                made["usage"].clone(),
+            )
+        };
+        let (text, why, usage) = ask(&json["prompt"], 16);
+        let read = json["prompt"].as_array().unwrap().len();
+        assert_eq!(usage["prompt_tokens"], read, "{usage}");
+        if flags == ["--parallel=2"] {
+            assert_eq!((&text, &why), (&text_of(greedy), &json!("length")), "{usage}");
+            assert_eq!(usage["completion_tokens"], greedy.len());
+            assert!(text.starts_with(&ask(&json["prompt"], 5).0));
+        }
+        // Two prompts in turn and at the same time get each its own answer.
+        let other = json!([5, 260, 9, 270]);
+        let wanted = ask(&other, 9).0;
+        assert_eq!(ask(&json["prompt"], 16).0, text);
+        thread::scope(|scope| {
+            for (prompt, count, wanted) in [(&other, 9, &wanted), (&json["prompt"], 16, &text)].repeat(2) {
+                let ask = &ask;
+                scope.spawn(move || assert_eq!(ask(prompt, count).0, *wanted));
+            }
+        });
+        let refused = |path: &str, body: &Value, what: &str| {
+            let (status, told) = server.post(path, body);
+            let text = told["error"]["message"].as_str().unwrap_or_default();
+            assert!(status == 400 && text.contains(what), "{status} {told}");
+        };
+        refused("/v1/completions", &json!({"prompt": vec![5; 49]}), "49 tokens");
+        refused("/v1/embeddings", &json!({"input": "x"}), "makes no vectors");
+    }
+}
+
+/// The text of tokens of the models that `conformance/models/gguf_tiny.py` gives bytes and pieces.
+fn text_of(tokens: &[Value]) -> String {
+    let pieces = " |t|h|e|n|i|r| t|he| the|in| in|  |then|er|wor|o|w|l|ll".split('|').collect::<Vec<_>>();
+    let bytes = |token: &Value| match token.as_u64().unwrap() {
+        281 => b"\n\n".to_vec(),
+        byte @ 3..259 => vec![(byte - 3) as u8],
+        piece => pieces[piece as usize - 259].as_bytes().to_vec(),
+    };
+    String::from_utf8_lossy(&tokens.iter().flat_map(bytes).collect::<Vec<u8>>()).into_owned()
+}
+
 #[test]
 fn wrong_requests_are_refused_as_openai_does() {
     let Some(server) = Server::start("llama.gguf", &["--max-body=2000"]) else { return };

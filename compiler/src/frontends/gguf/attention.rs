@@ -226,10 +226,13 @@ impl Call<'_> {
         let experts = h.experts.map(|experts| experts.count);
         let bare = h.family.bare_head_norms_but.is_some_and(|but| experts != Some(but));
         let late = h.family.norms_turned && self.tensors.find(&self.name(layer, norm, "weight")).is_some();
-        let x = self.heads(b, x, layer, [heads, key], (!late).then_some(norm))?;
+        let x = self.heads(b, x, layer, [heads, key], (!late && !bare).then_some(norm))?;
         let x = self.turned(b, x, layer)?;
         if bare && h.rope_of(layer).is_some() {
-            return self.norm(b, x, None, None);
+            let x = self.norm(b, x, None, None)?;
+            // A number for each head, perhaps.
+            let scales = self.tensors.floats_as(b, &self.name(layer, norm, "weight"), &[1, heads, 1, 1])?;
+            return scales.map_or(Ok(x), |scales| b.binary(Function::Mul, x, scales));
         }
         if late { self.row_norm(b, x, layer, norm, key) } else { Ok(x) }
     }
@@ -325,9 +328,11 @@ impl Call<'_> {
         let made = self.inner_norm(b, made, layer, "attn_sub_norm", inner)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
         let made = self.scaled(b, made, h.value_scale)?;
-        let made = match h.flow == Flow::BehindSum || h.family.feed_norm == POST_NORM {
-            true => made,
-            false => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
+        let made = match h.flow {
+            Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
+            Flow::BehindSum => made,
+            _ if h.family.feed_norm == POST_NORM => made,
+            _ => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         Ok((self.scaled(b, made, h.residual_scale)?, caches))

@@ -13,8 +13,8 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    delta_net::{inverse, some_tokens},
     layer::Call,
+    pieces::{inverse, some_tokens},
 };
 use crate::{build::Builder, graph::TensorId};
 

@@ -1,18 +1,20 @@
-//! Layers whose tokens correct what a state has for their keys (Yang et al., Gated Delta Networks).
+//! Layers whose tokens correct what a state has for their keys (Yang et al., Gated Delta Networks), also with a decay of each place
+//! (Kimi Team, Kimi Linear).
 //!
 //! Tokens go in pieces, within which all are computed together: what each corrects depends on what those before it wrote, so that a
-//! triangular matrix is to be inverted. Blocks of its diagonal are, then pairs of them as one, until there is one block.
+//! triangular matrix is to be inverted.
 
 use halite_ops::{DType, expression::Function, norm::NormKind};
 use halite_sizes::Size;
 
 use super::{
-    Result,
+    Result, decayed,
     layer::{Call, Given},
+    pieces::{inverse, some_tokens},
     recurrent::DeltaNet,
 };
 use crate::{
-    build::{Builder, Normalization, Range},
+    build::{Builder, Normalization},
     graph::TensorId,
 };
 
@@ -25,17 +27,10 @@ struct Tokens {
     queries: TensorId,
     keys: TensorId,
     values: TensorId,
-    /// Logarithms of decays: `[…, 1]`.
+    /// Logarithms of decays: `[…, 1]`, or of each place.
     decay: TensorId,
     /// How much of a correction is written: `[…, 1]`.
     part: TensorId,
-}
-
-/// Some tokens of what is `[sequences, heads, len, …]`.
-pub(super) fn some_tokens(b: &mut Builder, x: TensorId, first: u64, count: u64) -> Result<TensorId> {
-    let mut ranges: Vec<Range<Size>> = b.sizes(x).to_vec().into_iter().map(Range::all).collect();
-    ranges[2] = Range { start: first.into(), step: 1, count: count.into() };
-    b.slice(x, &ranges)
 }
 
 impl Call<'_> {
@@ -50,7 +45,11 @@ impl Call<'_> {
         let inner = sizes.heads * sizes.state;
         let [own, gate] = self.delta_inputs(b, x, layer, sizes)?;
         let channels = sizes.convolved();
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, channels], held.state(0))?;
+        let parts: &[&str] = match sizes.by_place {
+            true => &["ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"],
+            false => &["ssm_conv1d"],
+        };
+        let (own, kept) = self.activated_conv(b, own, layer, parts, [sizes.taps, channels], held.state(0))?;
         let group = sizes.groups * sizes.state;
         let queries = self.columns(b, own, 0, group)?;
         let queries = self.delta_keys(b, queries, sizes)?;
@@ -64,16 +63,21 @@ impl Call<'_> {
         let part = b.unary(Function::Sigmoid, part)?;
         let part = self.heads_first(b, part, [sizes.heads, 1])?;
         let part = self.counted(b, part)?;
-        let (_, decay) = self.decays(b, steps, layer, sizes.heads)?;
+        let each = if sizes.by_place { sizes.state } else { 1 };
+        let (_, decay) = self.decays(b, steps, layer, [sizes.heads, each])?;
         let tokens = Tokens { queries, keys, values, decay, part };
         let (made, state) = self.corrected(b, &tokens, sizes, held.state(1))?;
         let made = self.row_norm(b, made, layer, "ssm_norm", sizes.state)?;
         let made = self.heads_last(b, made, inner)?;
+        let (bent, out) = match sizes.by_place {
+            true => (Function::Sigmoid, "attn_output"),
+            false => (Function::Silu, "ssm_out"),
+        };
         let made = b.map(&[made, gate], DType::F32, |p, x| {
-            let gate = p.call(Function::Silu, &[x[1]]);
+            let gate = p.call(bent, &[x[1]]);
             p.call(Function::Mul, &[x[0], gate])
         })?;
-        let made = self.linear(b, made, layer, "ssm_out", [self.hyper.width, inner])?;
+        let made = self.linear(b, made, layer, out, [self.hyper.width, inner])?;
         Ok((made, kept.into_iter().chain(state).collect()))
     }
 
@@ -86,6 +90,14 @@ impl Call<'_> {
         sizes: &DeltaNet,
     ) -> Result<[TensorId; 2]> {
         let (inner, width) = (sizes.heads * sizes.state, self.hyper.width);
+        if sizes.by_place {
+            let mut parts = [x; 3];
+            for (part, name) in parts.iter_mut().zip(["attn_q", "attn_k", "attn_v"]) {
+                *part = self.product(b, x, layer, name, [inner, width])?;
+            }
+            let gate = self.by_narrow(b, x, layer, "ssm_g", [inner, sizes.state])?;
+            return Ok([b.concat(&parts, 1)?, gate]);
+        }
         if self.tensors.find(&self.name(layer, "ssm_in", "weight")).is_none() {
             let own = self.linear(b, x, layer, "attn_qkv", [sizes.convolved(), width])?;
             return Ok([own, self.linear(b, x, layer, "attn_gate", [inner, width])?]);
@@ -104,7 +116,21 @@ impl Call<'_> {
         Ok([b.concat(&parts, 1)?, gate])
     }
 
-    /// How much of corrections is written and how much decays, `[rows, heads]` each, before their functions.
+    /// Two products with a short row between them.
+    fn by_narrow(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        part: &str,
+        [rows, rank]: [u64; 2],
+    ) -> Result<TensorId> {
+        let low = self.product(b, x, layer, &format!("{part}_a"), [rank, self.hyper.width])?;
+        self.product(b, low, layer, &format!("{part}_b"), [rows, rank])
+    }
+
+    /// How much of corrections is written and how much decays, `[rows, heads]` each, or the second for each place, before their
+    /// functions.
     fn delta_steps(
         &self,
         b: &mut Builder,
@@ -115,7 +141,11 @@ impl Call<'_> {
         let (heads, width) = (sizes.heads, self.hyper.width);
         if self.tensors.find(&self.name(layer, "ssm_ba", "weight")).is_none() {
             let part = self.linear(b, x, layer, "ssm_beta", [heads, width])?;
-            return Ok([part, self.linear(b, x, layer, "ssm_alpha", [heads, width])?]);
+            let steps = match sizes.by_place {
+                true => self.by_narrow(b, x, layer, "ssm_f", [heads * sizes.state, sizes.state])?,
+                false => self.linear(b, x, layer, "ssm_alpha", [heads, width])?,
+            };
+            return Ok([part, steps]);
         }
         let both = self.linear(b, x, layer, "ssm_ba", [2 * heads, width])?;
         let each = heads / sizes.groups;
@@ -158,6 +188,11 @@ impl Call<'_> {
     ) -> Result<(TensorId, Option<TensorId>)> {
         let len = self.len.exact();
         let mut state = self.state(b, sizes.held(), held, &[sizes.heads, sizes.state, sizes.state])?;
+        if sizes.by_place {
+            let tokens = by_place(b, tokens)?;
+            let (made, state) = self.decaying(b, &tokens, state)?;
+            return Ok((made, self.kept(b, sizes.held(), held, state)?));
+        }
         let mut read = Vec::new();
         for first in (0..len).step_by(PIECE as usize) {
             let count = PIECE.min(len - first);
@@ -245,29 +280,19 @@ impl Call<'_> {
     }
 }
 
-/// The inverse of the identity and a matrix with numbers below its diagonal alone, `[…, count, count]`. Two neighbouring blocks with
-/// their inverses have as theirs, below the diagonal, minus the second times what is between them times the first.
-pub(super) fn inverse(b: &mut Builder, below: TensorId, count: u64) -> Result<TensorId> {
-    let between = |b: &mut Builder, size: u64| {
-        let is_it = |row: u64, column: u64| row / size == column / size + 1 && row / size % 2 == 1;
-        let cells = (0..count).flat_map(|row| (0..count).map(move |column| (row, column)));
-        let bytes: Vec<u8> =
-            cells.flat_map(|(row, column)| f32::from(u8::from(is_it(row, column))).to_le_bytes()).collect();
-        let mask = b.constant("between", DType::F32.into(), &[count, count], bytes.into())?;
-        b.binary(Function::Mul, below, mask)
-    };
-    let cells = (0..count).flat_map(|row| (0..count).map(move |column| row == column));
-    let bytes: Vec<u8> = cells.flat_map(|is_own| f32::from(u8::from(is_own)).to_le_bytes()).collect();
-    let identity = b.constant("identity", DType::F32.into(), &[count, count], bytes.into())?;
-    let first = between(b, 1)?;
-    let mut made = b.binary(Function::Sub, identity, first)?;
-    let mut size = 2;
-    while size < count {
-        let part = between(b, size)?;
-        let part = b.matmul(made, part)?;
-        let part = b.matmul(part, made)?;
-        made = b.map(&[made, part], DType::F32, |p, x| p.call(Function::Sub, x))?;
-        size *= 2;
-    }
-    Ok(made)
+/// The same where each place decays for itself: what a token finds for its key is what is left of the state by then.
+fn by_place(b: &mut Builder, tokens: &Tokens) -> Result<decayed::Tokens> {
+    let finds = b.map(&[tokens.keys, tokens.decay], DType::F32, |p, x| {
+        let left = p.call(Function::Exp, &[x[1]]);
+        p.call(Function::Mul, &[x[0], left])
+    })?;
+    let writes = b.binary(Function::Mul, tokens.keys, tokens.part)?;
+    Ok(decayed::Tokens {
+        reads: tokens.queries,
+        writes,
+        values: tokens.values,
+        decay: tokens.decay,
+        corrects: Some([finds, b.unary(Function::Neg, writes)?]),
+        own: None,
+    })
 }

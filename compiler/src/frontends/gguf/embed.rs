@@ -54,13 +54,16 @@ pub(super) fn encoded(
     }
     let tables = tables(b, tensors, hyper, hyper.longest_text())?;
     let positions = b.reshape_to(positions, &[Size::constant(1), len])?;
-    let call = Call { tables, ..Call::of_text(tensors, hyper, positions, len, count) };
+    let mut call = Call { tables, ..Call::of_text(tensors, hyper, positions, len, count) };
     if has_embedding_norm(tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
-    for layer in 0..hyper.layers {
-        (x, _) = call.layer(b, Given { layer, x, held: &Held::default(), wanted: None })?;
+    call.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
+    for place in 0..hyper.layers * hyper.loops.count {
+        let layer = place % hyper.layers;
+        let (state, _) = call.layer(b, Given { layer, x, held: &Held::default(), wanted: None })?;
+        x = call.behind_loop(b, state, place)?;
     }
     b.at(SourceLocation::new("output"));
     if hyper.flow != Flow::BehindSum {

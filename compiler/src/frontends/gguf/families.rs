@@ -74,6 +74,9 @@ const LLAMA: Family = Family {
     unread: None,
     open_gates: false,
     grok: false,
+    loops: false,
+    adds_embeddings: false,
+    gate_limit: None,
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
@@ -153,6 +156,15 @@ const QWEN35: Family = Family { name: "qwen35", tiled_heads: true, sections: Sec
 const LOCAL_TURNED: Family = Family {
     name: "exaone4",
     local_of: 4,
+    always_windowed: true,
+    turned_windows: true,
+    local_rope: LocalRope::Global,
+    ..QWEN
+};
+/// Layers with windows as the metadata list them, and rotary embedding in these alone.
+const WINDOWS_TURNED: Family = Family {
+    name: "maion-coder",
+    local_of: 1,
     always_windowed: true,
     turned_windows: true,
     local_rope: LocalRope::Global,
@@ -305,6 +317,8 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    // Delta nets with a decay of each place, beside latent attention without rotary embedding.
+    Family { name: "kimi-linear", plain_of: 1, ..LLAMA },
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,
@@ -386,6 +400,17 @@ pub(super) const FAMILIES: &[Family] = &[
         ..QWEN
     },
     Family { name: "grovemoe", ..QWEN },
+    Family { name: "nanbeige", loops: true, ..LLAMA },
+    Family {
+        name: "talkie",
+        bare_norms: true,
+        bare_head_norms_but: Some(0),
+        adds_embeddings: true,
+        divided_logits: false,
+        ..QWEN
+    },
+    WINDOWS_TURNED,
+    Family { name: "maple", local_rope: LocalRope::OwnScaled, gate_limit: Some(7.0), ..WINDOWS_TURNED },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,

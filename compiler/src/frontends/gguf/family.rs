@@ -85,6 +85,8 @@ pub(super) enum Flow {
     Before,
     /// A norm behind each part, before its result is added.
     Behind,
+    /// The same, by the norms that other layers have before their parts.
+    BehindByOwn,
     /// A norm behind each part and the state that it is added to.
     BehindSum,
     /// Both parts take the same state, with one norm before them or one for each.
@@ -237,4 +239,11 @@ pub(super) struct Family {
     pub open_gates: bool,
     /// Factors of embeddings, of scores and of logits that the metadata need not say, and what scores are between.
     pub grok: bool,
+    /// Whether tokens go through all layers as often as the metadata say.
+    pub loops: bool,
+    /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
+    pub adds_embeddings: bool,
+    /// What the factors of experts are within where the metadata say nothing. If there is such a number, the gate is cut before its
+    /// activation, and not behind it.
+    pub gate_limit: Option<f64>,
 }

@@ -24,7 +24,10 @@ impl Call<'_> {
             Some(experts) => self.experts(b, [x, router], layer, &experts)?,
             None => self.dense(b, x, layer)?,
         };
-        let made = self.optional_norm(b, made, layer, "post_ffw_norm")?.unwrap_or(made);
+        let made = match self.hyper.flow {
+            Flow::BehindByOwn => self.layer_norm(b, made, layer, self.hyper.family.feed_norm)?,
+            _ => self.optional_norm(b, made, layer, "post_ffw_norm")?.unwrap_or(made),
+        };
         let made = match self.hyper.flow {
             Flow::Before => self.optional_norm(b, made, layer, "layer_output_norm")?.unwrap_or(made),
             _ => made,

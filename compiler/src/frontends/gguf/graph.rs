@@ -78,6 +78,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
     x = call.scaled(b, x, hyper.embedding_scale)?;
+    call.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
     call.layer_inputs = call.inputs_of_layers(b, inputs.tokens, x)?;
     // Of one token, one row is all.
     let is_one = |id: TensorId| {
@@ -119,12 +120,13 @@ fn all_layers(
     inputs: &Inputs,
     wanted: Option<TensorId>,
 ) -> Result<(TensorId, Vec<Held>)> {
-    let (mut layers, count) = (Vec::new(), call.hyper.layers);
-    for (layer, own) in (0..count).zip(&inputs.layers) {
+    let (mut layers, count) = (Vec::new(), call.hyper.layers * call.hyper.loops.count);
+    for (place, own) in (0..count).zip(&inputs.layers) {
         // Behind the last layer nothing reads the other tokens any more.
-        let wanted = wanted.filter(|_| layer + 1 == count);
+        let wanted = wanted.filter(|_| place + 1 == count);
+        let layer = place % call.hyper.layers;
         let (state, own) = call.layer(b, Given { layer, x, held: own, wanted })?;
-        x = state;
+        x = call.behind_loop(b, state, place)?;
         layers.push(own);
     }
     Ok((x, layers))
@@ -154,7 +156,8 @@ fn layers_of_streams(
 /// Whether embeddings have a norm.
 pub(super) fn has_embedding_norm(tensors: &Tensors<'_>, hyper: &Hyper) -> bool {
     let name = "token_embd_norm";
-    hyper.family.output_norm != name && tensors.find(&format!("{name}.weight")).is_some()
+    hyper.family.adds_embeddings
+        || hyper.family.output_norm != name && tensors.find(&format!("{name}.weight")).is_some()
 }
 
 /// The embeddings of tokens, with those of their places if the model has such; and the table of tokens.

@@ -79,6 +79,7 @@ impl Attends {
         };
         let first = counts.first().copied().filter(|count| *count > 0).unwrap_or(most);
         let (key, value) = (dim("key_length", width / first)?, dim("value_length", width / first)?);
+        let value = folded_rank(keys)?.unwrap_or(value);
         let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
         let windowed = windowed(keys, layers, &kv_counts)?;
         let own = own_caches(keys, layers)?;
@@ -107,6 +108,12 @@ impl Attends {
         }
         Ok(all)
     }
+}
+
+/// Elements of the row that caches hold for all heads, where they do: whatever else the metadata say of values, these are as long.
+fn folded_rank(keys: &Keys<'_>) -> Result<Option<u64>> {
+    let is_folded = keys.optional("attention.key_length_mla")?.is_some_and(|length| length > 0);
+    Ok(keys.optional("attention.kv_lora_rank")?.filter(|rank| is_folded && *rank > 0))
 }
 
 /// Which layers attend to a window, where there is one: what the metadata say, else what the architecture is known for.

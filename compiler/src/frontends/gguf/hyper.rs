@@ -13,6 +13,8 @@ use super::{
     heads::{Attends, Heads, buckets, window},
     keys::Keys,
     latent::Latent,
+    limits::{both_limits, sparsity},
+    loops::{Loops, MOST_LAYERS},
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
     ropes::{ropes, turn, yarn_multiplier},
@@ -22,14 +24,12 @@ use super::{
     xielu::XIelu,
 };
 
-/// Most layers of a model.
-const MOST_LAYERS: u64 = 4096;
-
 /// The numbers of a decoder.
 #[derive(Clone, Debug)]
 pub(super) struct Hyper {
     pub family: &'static Family,
     pub layers: u64,
+    pub loops: Loops,
     /// Layers behind them that no text needs: they guess tokens further on.
     pub spare: Range<u64>,
     /// Elements of a token's state.
@@ -199,6 +199,7 @@ impl Hyper {
         Ok(Hyper {
             family: keys.family,
             layers,
+            loops: Loops::read(&keys, layers)?,
             spare,
             width,
             vocabulary: vocabulary(file)?,
@@ -306,40 +307,6 @@ fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
     match keys.family.activation {
         Activation::XIelu => XIelu::of_layers(keys.file, layers),
         _ => Ok(Vec::new()),
-    }
-}
-
-/// Which numbers of gates each layer keeps: of a list of the metadata those above 0 count.
-fn sparsity(keys: &Keys<'_>, layers: u64) -> Result<Vec<Option<f64>>> {
-    let name = "activation_sparsity_scale";
-    match keys.family.sparse {
-        None => Ok(vec![None; layers as usize]),
-        Some(_) if matches!(keys.value(name), Some(Value::Array(_))) => limits(keys, name, layers),
-        Some((first, usual)) => Ok((0..layers).map(|layer| (layer < first).then_some(usual)).collect()),
-    }
-}
-
-/// What factors are within, of networks that all tokens have and of experts.
-fn both_limits(keys: &Keys<'_>, layers: u64) -> Result<[Vec<Option<f64>>; 2]> {
-    Ok([limits(keys, "swiglu_clamp_shexp", layers)?, limits(keys, "swiglu_clamp_exp", layers)?])
-}
-
-/// A number above 0 for each layer that has one.
-fn limits(keys: &Keys<'_>, name: &str, layers: u64) -> Result<Vec<Option<f64>>> {
-    let above = |value: Value| match value {
-        Value::Float(value) => Some(value).filter(|value| value.is_finite() && *value > 0.0),
-        _ => None,
-    };
-    match keys.value(name) {
-        None => Ok(vec![None; layers as usize]),
-        Some(Value::Array(array)) => {
-            let all: Vec<Option<f64>> = array.scalars().take(layers as usize).map(above).collect();
-            match all.len() as u64 == layers {
-                true => Ok(all),
-                false => Err(invalid(format!("'{}' has {} of {layers} numbers", keys.key(name), all.len()))),
-            }
-        }
-        Some(value) => Ok(vec![above(value.clone()); layers as usize]),
     }
 }
 
@@ -462,11 +429,8 @@ fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {
-    let behind = "swin_norm";
-    if keys.flag(behind)? == Some(true) {
-        return Err(unsupported(format!("'{}', norms behind each part of a layer", keys.key(behind))));
-    }
     Ok(match keys.family.flow {
+        _ if keys.flag("swin_norm")? == Some(true) => Flow::BehindByOwn,
         Flow::ParallelByKey => match keys.flag("use_parallel_residual")?.unwrap_or(true) {
             true => Flow::Parallel,
             false => Flow::Before,

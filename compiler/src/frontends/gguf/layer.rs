@@ -102,6 +102,8 @@ pub(super) struct Call<'a> {
     pub masks: RefCell<Vec<(Masked, TensorId)>>,
     /// Rows of tokens for each layer, `f32[rows, layers, length]`, where a model has such.
     pub layer_inputs: Option<TensorId>,
+    /// Embeddings of tokens, `f32[rows, width]`, where layers add them again.
+    pub embedded: Option<TensorId>,
     /// Keys and values of layers so far, which others may share.
     pub known: RefCell<Vec<(u64, Caches)>>,
     /// What distances add to scores, with the layers whose weights tell it.
@@ -136,6 +138,7 @@ impl<'a> Call<'a> {
             relative: RefCell::default(),
             first_values: RefCell::default(),
             layer_inputs: None,
+            embedded: None,
         }
     }
 }
@@ -332,7 +335,7 @@ impl Call<'_> {
     fn usual_layer(&self, b: &mut Builder, given: Given<'_>) -> Result<(TensorId, Held)> {
         let Given { layer, x, .. } = given;
         let normed = match self.hyper.flow {
-            Flow::Behind | Flow::BehindSum => x,
+            Flow::Behind | Flow::BehindByOwn | Flow::BehindSum => x,
             // The norm of embeddings is enough for the first layer of some.
             _ if self.starts_normed(layer) => x,
             _ => self.layer_norm(b, x, layer, "attn_norm")?,
@@ -362,7 +365,7 @@ impl Call<'_> {
         let feed_norm = self.hyper.family.feed_norm;
         let own_norm = self.hyper.family.bare_norms || self.has(layer, feed_norm);
         let given = match self.hyper.flow {
-            Flow::Behind | Flow::BehindSum => state,
+            Flow::Behind | Flow::BehindByOwn | Flow::BehindSum => state,
             Flow::Parallel if own_norm => self.layer_norm(b, x, layer, feed_norm)?,
             Flow::Parallel => normed,
             Flow::ParallelWithoutNorm if !own_norm => normed,

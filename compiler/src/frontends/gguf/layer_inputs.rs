@@ -8,7 +8,7 @@ use halite_ops::{
 
 use super::{
     Result,
-    file::invalid,
+    file::{invalid, missing},
     layer::{Call, Given},
     steps::float,
 };
@@ -88,9 +88,29 @@ impl Call<'_> {
             let made = self.of_layer_input(b, state, layer, inputs, given.wanted)?;
             state = b.binary(Function::Add, state, made)?;
         }
-        match self.tensors.vector(b, &self.name(layer, "layer_output_scale", "weight"), 1)? {
+        let name = self.name(layer, "layer_output_scale", "weight");
+        let own = self.tensors.vector(b, &name, 1)?;
+        if let Some(embedded) = self.embedded {
+            let scale = own.ok_or_else(|| missing(&name))?;
+            let embedded = given.wanted_of(b, embedded)?;
+            return b.map(&[state, embedded, scale], DType::F32, |p, x| {
+                let again = p.call(Function::Mul, &x[1..]);
+                p.call(Function::Add, &[x[0], again])
+            });
+        }
+        match own {
             Some(scale) => b.binary(Function::Mul, state, scale),
             None => Ok(state),
+        }
+    }
+
+    /// States behind a layer of all loops, by its place among them: with the model's norm where a loop ends and another begins.
+    pub fn behind_loop(&self, b: &mut Builder, x: TensorId, place: u64) -> Result<TensorId> {
+        let (h, next) = (self.hyper, place + 1);
+        let is_end = next.is_multiple_of(h.layers) && next < h.layers * h.loops.count;
+        match h.loops.normed && is_end {
+            true => self.model_norm(b, x, h.family.output_norm),
+            false => Ok(x),
         }
     }
 }

@@ -27,7 +27,13 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let h = self.hyper;
         let (chosen, weights, all) = self.chosen(b, given, layer, experts)?;
-        let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), Size::from(h.width));
+        let (whole, short) = (x, self.rows_of(layer, "ffn_latent_down"));
+        // Experts may work on a shorter row.
+        let x = match short {
+            Some(short) => self.product(b, x, layer, "ffn_latent_down", [short, h.width])?,
+            None => x,
+        };
+        let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), b.sizes(x)[1]);
         let (own, factors) = match h.family.weighed_before {
             true => {
                 let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
@@ -42,7 +48,10 @@ impl Call<'_> {
             let beside = self.sharers(b, made, [chosen, all], layer, (experts, sharers))?;
             made = b.binary(Function::Add, made, beside)?;
         }
-        match self.shared_expert(b, x, layer)? {
+        if let Some(short) = short {
+            made = self.product(b, made, layer, "ffn_latent_up", [h.width, short])?;
+        }
+        match self.shared_expert(b, whole, layer)? {
             Some(shared) => {
                 let both = b.binary(Function::Add, made, shared)?;
                 self.scaled(b, both, h.family.shared_scale)
@@ -63,6 +72,7 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let h = self.hyper;
         let [rows, used] = b.sizes(chosen)[..] else { return Err(b.invalid("experts of no rows")) };
+        let width = b.sizes(x)[1].exact();
         let inner = self.columns_of(layer, &format!("ffn_down_{kind}"))?;
         let limit = h.limits[1][layer as usize];
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
@@ -70,21 +80,21 @@ impl Call<'_> {
         };
         let has = |part: &str| self.has(layer, &format!("ffn_{part}_{kind}"));
         let made = if has("gate_up") {
-            let both = product(b, x, "gate_up", [2 * inner, h.width])?;
+            let both = product(b, x, "gate_up", [2 * inner, width])?;
             let (gate, up) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
             self.gated(b, [gate, up], limit)?
         } else {
-            let up = product(b, x, "up", [inner, h.width])?;
+            let up = product(b, x, "up", [inner, width])?;
             match has("gate") {
                 true => {
-                    let gate = product(b, x, "gate", [inner, h.width])?;
+                    let gate = product(b, x, "gate", [inner, width])?;
                     self.gated(b, [gate, up], limit)?
                 }
                 false => self.activated(b, up, layer)?,
             }
         };
-        let mut made = product(b, made, "down", [h.width, inner])?;
-        made = b.reshape_to(made, &[rows, used, h.width.into()])?;
+        let mut made = product(b, made, "down", [width, inner])?;
+        made = b.reshape_to(made, &[rows, used, width.into()])?;
         if let Some(weights) = weights {
             let weights = b.reshape_to(weights, &[rows, used, Size::constant(1)])?;
             made = b.binary(Function::Mul, made, weights)?;
@@ -232,9 +242,14 @@ impl Call<'_> {
                 let more = p.call(Function::Add, &[up, float(1.0)]);
                 return p.call(Function::Mul, &[made, more]);
             }
-            let made = bent(p, activation, x[0]);
+            let before = limit.filter(|_| self.hyper.family.gate_limit.is_some());
+            let gate = before.map_or(x[0], |limit| p.call(Function::Min, &[x[0], float(limit)]));
+            let made = bent(p, activation, gate);
             let Some(limit) = limit else { return p.call(Function::Mul, &[made, x[1]]) };
-            let made = p.call(Function::Min, &[made, float(limit)]);
+            let made = match before {
+                Some(_) => made,
+                None => p.call(Function::Min, &[made, float(limit)]),
+            };
             let up = p.call(Function::Min, &[x[1], float(limit)]);
             let up = p.call(Function::Max, &[up, float(-limit)]);
             p.call(Function::Mul, &[made, up])

@@ -154,14 +154,15 @@ impl Model {
         let when = when.to_owned();
         let source = self.encoder.as_ref();
         let source = source.map(|_| port(format!("{when}.source"), DType::I32, vec![sequences.clone()]));
-        let layers = (0..h.layers).flat_map(move |layer| {
+        let layers = (0..h.layers * h.loops.count).flat_map(move |place| {
+            let layer = place % h.layers;
             let own = h.heads_of(layer);
             let (heads, keys, values) =
                 (own.kv, row(self.held.keys, own.key), row(self.held.values, own.value));
             let cache = |(what, (element, dim)): (&str, (DType, u64))| {
                 let dims =
                     [sequences.clone(), Dim::Known(heads), Dim::Symbol(CONTEXT.into()), Dim::Known(dim)];
-                port(format!("{when}.{layer}.{what}"), element, dims.into())
+                port(format!("{when}.{place}.{what}"), element, dims.into())
             };
             let mut own: Vec<Signature> = Vec::new();
             let sizes = [("key", keys), ("value", values)];
@@ -170,7 +171,7 @@ impl Model {
             own.extend(crossed.into_iter().filter(|_| self.encoder.is_some()).map(cache));
             own.extend(h.states_of(layer).into_iter().map(|state| {
                 let dims = vec![sequences.clone(), Dim::Known(state.row())];
-                port(format!("{when}.{layer}.{}", state.name), DType::F32, dims)
+                port(format!("{when}.{place}.{}", state.name), DType::F32, dims)
             }));
             own
         });
@@ -180,7 +181,7 @@ impl Model {
     /// Inputs or outputs of what layers keep, layer by layer.
     fn by_layer(&self, all: &[TensorId]) -> Vec<Held> {
         let mut all = all.iter().copied();
-        let one = |layer: u64| {
+        let mut one = |layer: u64| {
             let mut pair = |is_there: bool| match is_there {
                 true => all.next().zip(all.next()).map(|(keys, values)| [keys, values]),
                 false => None,
@@ -189,7 +190,8 @@ impl Model {
             let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
             Held { caches, crossed, states }
         };
-        (0..self.hyper.layers).map(one).collect()
+        let layers = self.hyper.layers;
+        (0..layers * self.hyper.loops.count).map(|place| one(place % layers)).collect()
     }
 
     /// What a function does. Encoders have only that which makes vectors, and decoders have it that are said to be for that.

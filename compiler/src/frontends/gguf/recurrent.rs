@@ -151,9 +151,25 @@ pub(super) struct DeltaNet {
     pub groups: u64,
     /// Elements of a key and of a value.
     pub state: u64,
+    /// Whether each place of a key decays for itself, and not all of a head.
+    pub by_place: bool,
 }
 
 impl DeltaNet {
+    /// One whose places decay each for itself, with as many heads of keys as of values.
+    fn by_place(keys: &Keys<'_>) -> Result<DeltaNet> {
+        // Those of the first layer, as in llama.cpp.
+        let all = keys.each("attention.head_count", 1)?.unwrap_or_default();
+        let (heads, state) = (all.first().copied().unwrap_or(0), keys.count("kda.head_dim")?);
+        if heads == 0 || heads.checked_mul(state).is_none_or(|all| all > MOST_ELEMENTS) {
+            return Err(invalid(format!(
+                "{heads} heads with states of {state} ('{}')",
+                keys.key("kda.head_dim")
+            )));
+        }
+        Ok(DeltaNet { taps: taps(keys, "ssm.conv_kernel")?, heads, groups: heads, state, by_place: true })
+    }
+
     /// Channels of its convolution: queries, keys and values.
     pub fn convolved(&self) -> u64 {
         (2 * self.groups + self.heads) * self.state
@@ -203,6 +219,9 @@ impl Recurrent {
         if !has("ssm_a") {
             return Ok(None);
         }
+        if has("ssm_conv1d_q.weight") {
+            return DeltaNet::by_place(keys).map(|own| Some(Recurrent::DeltaNet(own)));
+        }
         let count = |name: &str| keys.count(&format!("ssm.{name}"));
         let (inner, heads, state) = (count("inner_size")?, count("time_step_rank")?, count("state_size")?);
         let taps = taps(keys, "ssm.conv_kernel")?;
@@ -227,8 +246,9 @@ impl Recurrent {
             && inner.is_multiple_of(heads)
             && heads.is_multiple_of(groups)
             && (!is_delta || inner / heads == state);
+        let delta = DeltaNet { taps, heads, groups, state, by_place: false };
         match (fits, is_delta) {
-            (true, true) => Ok(Some(Recurrent::DeltaNet(DeltaNet { taps, heads, groups, state }))),
+            (true, true) => Ok(Some(Recurrent::DeltaNet(delta))),
             (true, false) => {
                 Ok(Some(Recurrent::StateSpace(StateSpace { taps, inner, heads, groups, state, rank })))
             }
@@ -250,7 +270,8 @@ impl Mixer {
         }
         let lone = keys.family.lone_parts;
         // Without a state there has to be attention, unless a layer is one part alone: what is missing of it is told later.
-        let attends = has("attn_output") || recurrent.is_none() && !lone;
+        let is_whole = matches!(recurrent, Some(Recurrent::DeltaNet(DeltaNet { by_place: true, .. })));
+        let attends = has("attn_output") && !is_whole || recurrent.is_none() && !lone;
         Ok(Mixer { attends, recurrent, feeds: !lone || !attends && recurrent.is_none() })
     }
 

@@ -44,7 +44,8 @@ impl Call<'_> {
         let (inner, width) = (sizes.inner, self.hyper.width);
         let both = self.linear(b, x, layer, "ssm_in", [2 * inner, width])?;
         let (own, gate) = (self.columns(b, both, 0, inner)?, self.columns(b, both, inner, inner)?);
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, inner], held.state(0))?;
+        let (own, kept) =
+            self.activated_conv(b, own, layer, &["ssm_conv1d"], [sizes.taps, inner], held.state(0))?;
         let all = self.linear(b, own, layer, "ssm_x", [sizes.rank + 2 * sizes.state, inner])?;
         let steps = self.columns(b, all, 0, sizes.rank)?;
         let steps = self.part_norm(b, steps, layer, "ssm_dt_norm", sizes)?;

@@ -60,7 +60,7 @@ impl Call<'_> {
             Some(rank) => self.parts_in_turn(b, given, sizes, rank)?,
         };
         let x = self.heads_first(b, x, [heads, sizes.head()])?;
-        let (steps, decay) = self.decays(b, steps, layer, heads)?;
+        let (steps, decay) = self.decays(b, steps, layer, [heads, 1])?;
         let decay = b.cumulative_sum(decay, 2, false, false)?;
         let written = b.binary(Function::Mul, x, steps)?;
         let tokens = Tokens { written, decay, places };
@@ -92,7 +92,8 @@ impl Call<'_> {
         let gate = self.columns(b, all, 0, inner)?;
         let own = self.columns(b, all, inner, conv)?;
         let steps = self.columns(b, all, inner + conv, heads)?;
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, conv], held.state(0))?;
+        let (own, kept) =
+            self.activated_conv(b, own, layer, &["ssm_conv1d"], [sizes.taps, conv], held.state(0))?;
         let places = |b: &mut Builder, first: u64| {
             let part = self.columns(b, own, first, group)?;
             self.heads_first(b, part, [sizes.groups, sizes.state])
@@ -119,7 +120,8 @@ impl Call<'_> {
             b.reshape_to(half, &[self.rows(), inner.into()])
         };
         let (gate, own) = (half(b, 0)?, half(b, head)?);
-        let (own, kept) = self.activated_conv(b, own, layer, [sizes.taps, inner], held.state(0))?;
+        let (own, kept) =
+            self.activated_conv(b, own, layer, &["ssm_conv1d"], [sizes.taps, inner], held.state(0))?;
         let all = self.linear(b, own, layer, "ssm_x", [2 * state + rank, inner])?;
         let part = |b: &mut Builder, first: u64, length: u64, norm: &str| {
             let part = self.columns(b, all, first, length)?;
@@ -132,17 +134,18 @@ impl Call<'_> {
         Ok(Parts { gate, own, places, steps, kept })
     }
 
-    /// A causal convolution with its bias, through a SiLU.
+    /// A causal convolution with its bias, if there is one, through a SiLU. Its channels are those of these tensors, one behind the other.
     pub fn activated_conv(
         &self,
         b: &mut Builder,
         x: TensorId,
         layer: u64,
+        parts: &[&str],
         [taps, channels]: [u64; 2],
         held: Option<TensorId>,
     ) -> Result<(TensorId, Option<TensorId>)> {
-        let name = self.name(layer, "ssm_conv1d", "weight");
-        let (made, kept) = self.causal_conv(b, x, &name, [taps, channels], held)?;
+        let names: Vec<String> = parts.iter().map(|part| self.name(layer, part, "weight")).collect();
+        let (made, kept) = self.causal_conv(b, x, &names, [taps, channels], held)?;
         let bias = self.tensors.vector(b, &self.name(layer, "ssm_conv1d", "bias"), channels)?;
         let made = bias.map_or(Ok(made), |bias| b.binary(Function::Add, made, bias))?;
         Ok((b.unary(Function::Silu, made)?, kept))
@@ -155,25 +158,26 @@ impl Call<'_> {
         all.ok_or_else(|| missing(&name))
     }
 
-    /// How much each token writes, and the logarithm of its decay, `[sequences, heads, len, 1]`, of `[rows, heads]`. Tokens that do not count write nothing and let nothing decay.
+    /// How much each token writes, and the logarithm of its decay, `[sequences, heads, len, each]`, of `[rows, heads * each]`. Tokens that
+    /// do not count write nothing and let nothing decay.
     pub fn decays(
         &self,
         b: &mut Builder,
         steps: TensorId,
         layer: u64,
-        heads: u64,
+        [heads, each]: [u64; 2],
     ) -> Result<(TensorId, TensorId)> {
-        let bias = self.tensors.vector(b, &self.name(layer, "ssm_dt", "bias"), heads)?;
+        let bias = self.tensors.vector(b, &self.name(layer, "ssm_dt", "bias"), heads * each)?;
         let steps = bias.map_or(Ok(steps), |bias| b.binary(Function::Add, steps, bias))?;
         let steps = b.unary(Function::Softplus, steps)?;
-        let steps = self.heads_first(b, steps, [heads, 1])?;
+        let steps = self.heads_first(b, steps, [heads, each])?;
         let steps = self.counted(b, steps)?;
         let rates = self.by_heads(b, layer, "ssm_a", heads)?;
         let decay = b.binary(Function::Mul, steps, rates)?;
         Ok((steps, decay))
     }
 
-    /// Numbers of tokens, `[sequences, heads, len, 1]`, with zeros for those that do not count.
+    /// Numbers of tokens, `[sequences, heads, len, …]`, with zeros for those that do not count.
     pub fn counted(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
         let Some(steps) = self.steps else { return Ok(x) };
         let one = Size::constant(1);

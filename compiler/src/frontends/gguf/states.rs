@@ -63,7 +63,7 @@ impl Call<'_> {
         &self,
         b: &mut Builder,
         x: TensorId,
-        name: &str,
+        names: &[String],
         [taps, channels]: [u64; 2],
         held: Option<TensorId>,
     ) -> Result<(TensorId, Option<TensorId>)> {
@@ -72,7 +72,7 @@ impl Call<'_> {
         let past = self.state(b, state, held, &[taps - 1, channels])?;
         let own = b.reshape_to(x, &[sequences, len, channels.into()])?;
         let all = b.concat(&[past, own], 1)?;
-        let weights = self.taps(b, name, [taps, channels])?;
+        let weights = self.taps(b, names, [taps, channels])?;
         let part = |b: &mut Builder, start: u64, count: Size| {
             let part = Range { start: Size::from(start), step: 1, count };
             b.slice(all, &[Range::all(sequences), part, Range::all(channels.into())])
@@ -88,7 +88,8 @@ impl Call<'_> {
                 })?,
             });
         }
-        let made = made.ok_or_else(|| invalid(format!("the convolution '{name}' has no taps")))?;
+        let made =
+            made.ok_or_else(|| invalid(format!("the convolution '{}' has no taps", names.join("', '"))))?;
         let new = match (len == 1, self.steps) {
             (false, Some(steps)) => {
                 // Behind the last token that counts.
@@ -105,16 +106,20 @@ impl Call<'_> {
         Ok((b.reshape_to(made, &[self.rows(), channels.into()])?, kept))
     }
 
-    /// The weights of each tap of a convolution, `f32[channels]`; the file has those of a channel together.
-    fn taps(&self, b: &mut Builder, name: &str, [taps, channels]: [u64; 2]) -> Result<Vec<TensorId>> {
-        let Some(all) = self.tensors.floats(name)? else {
-            return Err(missing(name));
-        };
-        if taps.checked_mul(channels) != Some(all.len() as u64) {
-            return Err(invalid(format!(
-                "the tensor '{name}' has {} elements, and not {channels} channels of {taps} taps",
-                all.len()
-            )));
+    /// The weights of each tap of a convolution, `f32[channels]`; the file has those of a channel together, perhaps in several tensors
+    /// with as many channels each.
+    fn taps(&self, b: &mut Builder, names: &[String], [taps, channels]: [u64; 2]) -> Result<Vec<TensorId>> {
+        let each = channels / names.len().max(1) as u64;
+        let mut all = Vec::new();
+        for name in names {
+            let own = self.tensors.floats(name)?.ok_or_else(|| missing(name))?;
+            if taps.checked_mul(each) != Some(own.len() as u64) {
+                return Err(invalid(format!(
+                    "the tensor '{name}' has {} elements, and not {each} channels of {taps} taps",
+                    own.len()
+                )));
+            }
+            all.extend(own);
         }
         let one = |tap: usize| -> Vec<u8> {
             all.iter().skip(tap).step_by(taps as usize).flat_map(|weight| weight.to_le_bytes()).collect()
@@ -137,7 +142,7 @@ impl Call<'_> {
         let (before, behind, own) = (part(b, 0)?, part(b, 1)?, part(b, 2)?);
         let own = b.binary(Function::Mul, before, own)?;
         let name = self.name(layer, "shortconv.conv", "weight");
-        let (made, kept) = self.causal_conv(b, own, &name, [taps, width], held.state(0))?;
+        let (made, kept) = self.causal_conv(b, own, &[name], [taps, width], held.state(0))?;
         let made = b.binary(Function::Mul, behind, made)?;
         let made = self.linear(b, made, layer, "shortconv.out_proj", [width, width])?;
         Ok((made, kept.into_iter().collect()))

@@ -155,3 +155,25 @@ fn a_call_writes_its_own_rows_alone() {
         .collect();
     assert!(kinds.contains(&"kv_append") && !kinds.contains(&"concat"), "{kinds:?}");
 }
+
+#[test]
+fn calls_run_the_recordings_that_were_made_ahead() {
+    let Some(session) = session() else { return };
+    let device = session.device().unwrap().clone();
+    let (mut state, mut all) = (session.state().unwrap(), Rows::none(1));
+    // The step is known from the second on.
+    [5, 1, 1, 1, 1].into_iter().for_each(|count| grow(&mut state, &mut all, count));
+    let before = device.recordings();
+    const CALLS: u64 = 200;
+    (0..CALLS).for_each(|_| grow(&mut state, &mut all, 1));
+    let now = device.recordings();
+    let [executed, written, ahead, found] = [
+        now.executed - before.executed,
+        now.written - before.written,
+        now.written_ahead - before.written_ahead,
+        now.found_ahead - before.found_ahead,
+    ];
+    // Each has sizes of its own. A few find other memory than expected: where buffers get more room.
+    assert!(executed >= CALLS && ahead >= CALLS && written + found == executed, "{now:?} {before:?}");
+    assert!(found * 10 >= executed * 9, "{found} of {executed} were made ahead");
+}

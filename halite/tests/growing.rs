@@ -23,6 +23,26 @@ fn cache() -> Vec<u8> {
     ])
 }
 
+/// The same of two elements of a batch, each of which is taken out, gets its rows, and is put back.
+fn stacked() -> Vec<u8> {
+    onnx::model(&[
+        onnx::node_with("Split", &["past_k"], &["a", "b"], "axis", 0),
+        onnx::node_with("Split", &["x"], &["xa", "xb"], "axis", 0),
+        onnx::node_with("Concat", &["a", "xa"], &["ka"], "axis", 2),
+        onnx::node_with("Concat", &["b", "xb"], &["kb"], "axis", 2),
+        onnx::node_with("Concat", &["ka", "kb"], &["present_k"], "axis", 0),
+        onnx::node_with("Concat", &["ka", "kb"], &["again"], "axis", 0),
+        onnx::node("Add", &["again", "present_k"], &["y"]),
+        onnx::node("Mul", &["past_k", "three"], &["z"]),
+        onnx::constant("three", &[1], &[3.0]),
+        onnx::value(11, "past_k", &["2", "2", "past", "4"]),
+        onnx::value(11, "x", &["2", "2", "n", "4"]),
+        onnx::value(12, "present_k", &["2", "2", "total", "4"]),
+        onnx::value(12, "y", &["2", "2", "total", "4"]),
+        onnx::value(12, "z", &["2", "2", "past", "4"]),
+    ])
+}
+
 /// What a sequence has: the rows of each head of each element of the batch.
 #[derive(Clone)]
 struct Rows(Vec<Vec<f32>>);
@@ -94,6 +114,17 @@ fn rows_are_right_through_all_sizes_of_the_buffer() {
         all = Rows::none(batch);
         [3, 1, 1].into_iter().for_each(|count| grow(&mut state, &mut all, count));
     }
+}
+
+#[test]
+fn parts_of_a_cache_that_are_stacked_grow_in_place() {
+    let Some(device) = device() else { return };
+    let session = builder(&device).model(stacked()).build().unwrap();
+    let (mut state, mut all) = (session.state().unwrap(), Rows::none(2));
+    [5, 1, 1, 249, 1, 3, 250].into_iter().for_each(|count| grow(&mut state, &mut all, count));
+    assert_eq!(held(&mut state), all.times(1.0));
+    let dense = all.count() * 2 * HEADS * WIDTH * 4;
+    assert!(state.byte_len() > dense, "there are rows to spare: {} {dense}", state.byte_len());
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn recordings_that_are_prepared_run_with_the_buffers_that_come_next() {
         large.prepare_as(&*last).unwrap();
         assert_eq!(stats()[2], ahead);
         let range = |buffer| Some(span(buffer, 0, 400_000));
-        let [source, target] = [(); 2].map(|()| words_buffer(device, &[7; 100_000]));
+        let [source, target] = [(); 2].map(|()| words_buffer(device, &vec![7; 100_000]));
         let bindings = BindingTable { entries: smallvec![range(&source), range(&target)] };
         run(device, QueueOp::Execute { command_buffer: large, bindings });
         assert_eq!(read_words(&target)[..201], [[15; 200].as_slice(), &[7]].concat());

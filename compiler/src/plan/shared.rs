@@ -200,3 +200,60 @@ fn operations(pool: &Pool, makers: &HashMap<PackedId, usize>, packing: usize) ->
     }
     Some(found.into_iter().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use halite_ops::{DType, Operation};
+
+    use super::*;
+    use crate::{Control, SourceLocation, Stage, graph::Shape, graph::Tensor};
+
+    const LARGE: u64 = 1 << 15;
+
+    fn constant(pool: &mut Pool, first: u8) -> Known {
+        let tensor = Tensor::new("w", DType::U8.into(), Shape::new([LARGE]));
+        let control = Control::new();
+        let bytes = Bytes::from(vec![first; LARGE as usize]);
+        Known::Constant(pool.constant(&tensor, &bytes, control.at(Stage::Planning)).unwrap())
+    }
+
+    fn packed(pool: &mut Pool, inputs: &[Known], bytes: u64, resident: bool) -> Known {
+        let sizes: Vec<String> = inputs.iter().map(|_| LARGE.to_string()).collect();
+        let text = format!("concat:outer=1,sizes={},inner=1,dtype=u8", sizes.join("x"));
+        let operation = Operation::parse(&text).unwrap();
+        let made = pool.pack(&operation, inputs.to_vec(), &[bytes], &SourceLocation::default());
+        pool.packed[made[0].index()].resident |= resident;
+        Known::Packed(made[0])
+    }
+
+    #[test]
+    fn what_is_done_for_shared_results_alone_is_known() {
+        let mut pool = Pool::default();
+        let [a, b, c, d] = [1, 2, 3, 4].map(|first| constant(&mut pool, first));
+        let between = packed(&mut pool, &[a, b], 2 * LARGE, false);
+        packed(&mut pool, &[between, c], 3 * LARGE, true);
+        packed(&mut pool, &[c], LARGE, true);
+        // Small ones are each version's own, and so is all that they take.
+        packed(&mut pool, &[d, c, b], 64, true);
+        let shared = Shared::of(&pool);
+        let units: Vec<_> = shared.units.iter().map(|unit| (unit.packing, &unit.operations[..])).collect();
+        assert_eq!(units, [(1, &[0, 1][..]), (2, &[2])]);
+        assert_eq!(shared.units[0].sources.len(), 3);
+        let sets = |all: &[Option<usize>]| -> Vec<Option<Vec<usize>>> {
+            all.iter().map(|set| set.map(|set| shared.sets[set].iter().copied().collect())).collect()
+        };
+        assert_eq!(sets(&shared.packings), [Some(vec![0]), Some(vec![0]), Some(vec![1]), None]);
+        assert_eq!(sets(&shared.constants), [Some(vec![0]), None, None, None]);
+        // The same text for the same computation of other constants.
+        let mut other = Pool::default();
+        let [x, y, z] = [7, 8, 9].map(|first| constant(&mut other, first));
+        packed(&mut other, &[z], LARGE, true);
+        let between = packed(&mut other, &[x, y], 2 * LARGE, false);
+        packed(&mut other, &[between, z], 3 * LARGE, true);
+        let others = Shared::of(&other);
+        let recipes =
+            |shared: &Shared| shared.units.iter().map(|unit| unit.recipe.clone()).collect::<BTreeSet<_>>();
+        assert_eq!(recipes(&shared), recipes(&others));
+    }
+}

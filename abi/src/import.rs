@@ -104,11 +104,14 @@ imports! {
 }
 
 imports! {
-    /// Parameters of models, in archives beside their modules.
+    /// Parameters of models, in archives beside their modules. The functions `results.*` are Halite's own: only modules that it
+    /// compiles for its own sessions call them.
     io_parameters version 0 {
         LOAD = "load" "0rIrrrIiirrr_r";
         GATHER = "gather" "0rIrrrrrrr_v";
         SCATTER = "scatter" "0rIrrrrrrr_v";
+        RESULTS_FIND = "results.find" "0rrrrr_r";
+        RESULTS_KEEP = "results.keep" "0rrrrrrCrD_v";
     }
 }
 

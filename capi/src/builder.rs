@@ -324,7 +324,7 @@ pub unsafe extern "C" fn halite_session_builder_seed(builder: *mut halite_sessio
     unsafe { change("halite_session_builder_seed", builder, |own| Ok(own.seed(seed))) }
 }
 
-/// Most compiled versions of a model that stay loaded, each with weights of its own on the device; 32 unless this says otherwise.
+/// Most compiled versions of a model that stay loaded, which have weights on the device together; 32 unless this says otherwise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_session_builder_max_loaded_versions(
     builder: *mut halite_session_builder,

@@ -31,6 +31,9 @@ pub struct CompileOptions {
     pub module_name: String,
     /// Where the constants go.
     pub parameters: ParameterStorage,
+    /// Whether a module asks its runtime for what it computes of constants when it is loaded, and gives it what it computed, so that
+    /// modules of one model share it. For constants outside of the module, and for Halite's runtime: others lack these functions.
+    pub shares_results: bool,
 }
 
 impl Default for CompileOptions {
@@ -43,6 +46,7 @@ impl Default for CompileOptions {
             tuning: Tuning::shipped().clone(),
             module_name: "module".to_owned(),
             parameters: ParameterStorage::Embedded,
+            shares_results: false,
         }
     }
 }

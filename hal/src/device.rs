@@ -113,6 +113,20 @@ pub struct MemoryStats {
     pub allocation_count: u64,
 }
 
+/// How often a device's driver brought recordings into its own form, so far. Recordings that are executed once are not among them, and
+/// neither are those of profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingStats {
+    /// Executions.
+    pub executed: u64,
+    /// Executions that had to bring the recording into the driver's form first, for the buffers that it was bound to.
+    pub written: u64,
+    /// How often that was done ahead ([`CommandBuffer::prepare_as`]).
+    pub written_ahead: u64,
+    /// Executions that were the first to run what was written ahead.
+    pub found_ahead: u64,
+}
+
 /// An open device. Object-safe; any thread may call any method. Queue operations of one thread on one queue whose
 /// fences do not order them may run in any order.
 pub trait Device: fmt::Debug + Send + Sync + 'static {
@@ -134,6 +148,11 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
 
     /// Memory held for buffers.
     fn memory_stats(&self) -> MemoryStats;
+
+    /// How often recordings were brought into the driver's form; nothing where it has none of its own.
+    fn recording_stats(&self) -> RecordingStats {
+        RecordingStats::default()
+    }
 
     /// Gives unused pooled memory back to the system.
     fn trim(&self) {}

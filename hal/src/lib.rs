@@ -39,7 +39,9 @@ pub use command::{
     Binding, BindingTable, BufferRef, Command, CommandBuffer, CommandList, CommandTarget, DispatchCounts,
 };
 pub use deadline::Deadline;
-pub use device::{Device, MemoryStats, QueueOp, count_devices_with, foreign_object, next_device_id};
+pub use device::{
+    Device, MemoryStats, QueueOp, RecordingStats, count_devices_with, foreign_object, next_device_id,
+};
 pub use driver::{
     DeviceInfo, DeviceKind, Driver, InfoGroup, MEMORY_LIMIT, Options, ScoreItem, UNTRUSTED, UnconfinedCode,
 };

@@ -63,6 +63,21 @@ pub struct MemoryUse {
     pub allocations: u64,
 }
 
+/// How often a device's driver wrote recordings of work in its own form. It does so once for given sizes and buffers, and for calls that
+/// grow step by step while the device works for the call before. Work that is recorded for one execution is not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordingUse {
+    /// Executions.
+    pub executed: u64,
+    /// Executions that waited for the recording to be written.
+    pub written: u64,
+    /// Recordings that were written ahead.
+    pub written_ahead: u64,
+    /// Recordings among these that were executed.
+    pub found_ahead: u64,
+}
+
 /// The drivers that a program uses: those linked in (features `vulkan`, `cpu`, `null`), and plug-ins if it asks for them.
 ///
 /// ```no_run
@@ -421,6 +436,17 @@ impl Device {
             uploaded_bytes: get(&self.counters.uploaded_bytes),
             downloads: get(&self.counters.downloads),
             downloaded_bytes: get(&self.counters.downloaded_bytes),
+        }
+    }
+
+    /// How often its driver wrote recordings of work in its own form, since it was opened.
+    pub fn recordings(&self) -> RecordingUse {
+        let stats = self.hal.recording_stats();
+        RecordingUse {
+            executed: stats.executed,
+            written: stats.written,
+            written_ahead: stats.written_ahead,
+            found_ahead: stats.found_ahead,
         }
     }
 

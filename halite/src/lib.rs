@@ -89,7 +89,9 @@ pub use bytes::Bytes;
 pub use cache::{Cache, CacheEntry, Cleared};
 #[cfg(feature = "compiler")]
 pub use compile::{Precision, Sizes, Tuning};
-pub use device::{Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, TransferStats, devices};
+pub use device::{
+    Device, DeviceInfo, DeviceKind, Drivers, MemoryUse, Options, RecordingUse, TransferStats, devices,
+};
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{

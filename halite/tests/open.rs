@@ -10,3 +10,4 @@ mod open_recurrent;
 mod open_sizes;
 mod open_uneven;
 mod open_values;
+mod open_weights;

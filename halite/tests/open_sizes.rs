@@ -89,37 +89,6 @@ fn ranges_become_modules_for_all_of_them() {
     assert_eq!(error.kind(), halite::ErrorKind::InvalidInput, "{error}");
 }
 
-/// `y = x w` of `rows` numbers and more, where `rows` is open.
-fn large_product(width: usize) -> Vec<u8> {
-    let size = width.to_string();
-    let weights: Vec<f32> = (0..width * width).map(|i| (i * 31 % 97) as f32 / 97.0 - 0.5).collect();
-    onnx::model(&[
-        onnx::node("MatMul", &["x", "w"], &["y"]),
-        onnx::constant("w", &[width as u64, width as u64], &weights),
-        onnx::value(11, "x", &["rows", &size]),
-        onnx::value(12, "y", &["rows", &size]),
-    ])
-}
-
-#[test]
-fn versions_have_their_weights_on_the_device_together() {
-    let Some(device) = device() else { return };
-    const WIDE: usize = 512;
-    let bytes = (WIDE * WIDE * 4) as u64;
-    let session = builder(&device).model(large_product(WIDE)).build().unwrap();
-    let before = device.memory().used;
-    let mut results = Vec::new();
-    for rows in [1, 5, 40, 1] {
-        let numbers: Vec<f32> = (0..WIDE).map(|i| (i % 13) as f32 - 6.0).collect();
-        let out = session.run(Tensor::from_slice(&numbers.repeat(rows), [rows, WIDE]).unwrap()).unwrap();
-        results.push(out["y"].to_vec::<f32>().unwrap()[..WIDE].to_vec());
-    }
-    assert!(session.loaded_versions() > 1);
-    assert!(results.iter().all(|row| near(row, &results[0])), "each version reads the whole weights");
-    let held = device.memory().used - before;
-    assert!((bytes..2 * bytes).contains(&held), "{held} bytes for weights of {bytes}");
-}
-
 /// A state of a decoder for so many sequences of no tokens. As programs do it: the size of a head is open in the file too.
 fn fresh(session: &Session, batch: usize) -> State {
     let nothing = Tensor::zeros(ElementType::F32, [batch, 1, 0, 16]).unwrap();

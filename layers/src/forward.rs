@@ -4,7 +4,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, RecordingStats, Result,
+    Semaphore,
 };
 
 /// Declares [`Layer`] and [`Layered`] over the methods of [`Device`], each of which stands here once. The compiler notices
@@ -53,6 +54,7 @@ forward! {
     fn queue_count(&self) -> u32;
     fn query_i64(&self, category: &str, key: &str) -> Option<i64>;
     fn memory_stats(&self) -> MemoryStats;
+    fn recording_stats(&self) -> RecordingStats;
     fn trim(&self);
     fn check_process(&self) -> Result<()>;
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;

@@ -134,6 +134,17 @@ impl Device {
         Ok(told)
     }
 
+    /// How often its driver wrote recordings of work in its own form: how many were `executed`, how many executions waited for one to be
+    /// `written`, how many were `written_ahead`, and how many of these were `found_ahead`.
+    fn recordings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (recordings, told) = (self.0.recordings(), PyDict::new(py));
+        told.set_item("executed", recordings.executed)?;
+        told.set_item("written", recordings.written)?;
+        told.set_item("written_ahead", recordings.written_ahead)?;
+        told.set_item("found_ahead", recordings.found_ahead)?;
+        Ok(told)
+    }
+
     /// Gives memory that nobody uses back to the system.
     fn trim(&self, py: Python<'_>) {
         py.detach(|| self.0.trim());

@@ -1220,7 +1220,7 @@ void halite_session_builder_value(halite_session_builder *builder,
 /// The seed of random numbers that the model's operators draw; 0 unless this says otherwise.
 HALITE_API void halite_session_builder_seed(halite_session_builder *builder, uint64_t seed);
 
-/// Most compiled versions of a model that stay loaded, each with weights of its own on the device; 32 unless this says otherwise.
+/// Most compiled versions of a model that stay loaded, which have weights on the device together; 32 unless this says otherwise.
 HALITE_API
 void halite_session_builder_max_loaded_versions(halite_session_builder *builder,
                                                 size_t count);

@@ -56,23 +56,29 @@ pub struct Load<'a> {
 }
 
 /// Registers of a function that loads.
-struct Registers {
-    device: Reg,
+pub(super) struct Registers {
+    pub(super) device: Reg,
     allocator: Reg,
     /// For anything, for a short while.
-    object: Reg,
+    pub(super) object: Reg,
     file: Reg,
-    text: Reg,
+    pub(super) text: Reg,
     data: Reg,
-    signal: Reg,
+    pub(super) signal: Reg,
     /// When all that was begun is done; null before anything was.
-    done: Reg,
-    executable: Reg,
-    ordinal: Reg,
+    pub(super) done: Reg,
+    pub(super) executable: Reg,
+    pub(super) ordinal: Reg,
+    /// For each set of what is shared, whether some of it has to be computed.
+    pub(super) missing: Vec<Reg>,
+    /// Whether anything has to be computed.
+    pub(super) any: Reg,
+    /// For tables of parameters.
+    tables: [Reg; 3],
 }
 
 impl Registers {
-    fn new(code: &mut Code) -> Self {
+    fn new(code: &mut Code, sets: usize) -> Self {
         Registers {
             device: code.reference(),
             allocator: code.reference(),
@@ -84,6 +90,9 @@ impl Registers {
             done: code.reference(),
             executable: code.reference(),
             ordinal: code.pair(),
+            missing: (0..sets).map(|_| code.word()).collect(),
+            any: code.word(),
+            tables: [(); 3].map(|()| code.reference()),
         }
     }
 }
@@ -107,15 +116,13 @@ impl Load<'_> {
         let target = &self.plan.targets[index];
         let kernels = self.kernels(target);
         let mut code = Code::new("0v_r", 0);
-        let registers = Registers::new(&mut code);
+        let registers = Registers::new(&mut code, self.plan.shared.sets.len());
         self.writer.load(&mut code, DEVICE, object::DEVICE, registers.device);
         self.writer.call(&mut code, hal::DEVICE_ALLOCATOR, &[registers.device], &[registers.allocator]);
         self.executables(&mut code, target, &registers)?;
-        let mut buffers = self.constants(&mut code, &registers, target);
-        if let Some(commands) = target.load.segments.first() {
-            let bytes = target.load.transient_bytes.exact();
-            self.pack(&mut code, &registers, bytes, &kernels, commands, &mut buffers)?;
-        }
+        let mut buffers = self.packed(&mut code, &registers, target)?;
+        self.constants(&mut code, &registers, target, &mut buffers);
+        self.pack(&mut code, &registers, target, &kernels, &mut buffers)?;
         for (function, groups) in recorders.iter().enumerate() {
             if !self.plan.is_recorded_at_load(function) {
                 continue;
@@ -198,6 +205,7 @@ impl Load<'_> {
             kernels,
             group,
             watch,
+            conditions: &[],
         };
         recorder.record(device, false, commands)?;
         code.op(Op::Return, &[vec![recording].into()]);
@@ -239,9 +247,14 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Allocates and fills the slabs of constants that a target reads; gives their buffers.
-    fn constants(&mut self, code: &mut Code, registers: &Registers, target: &TargetPlan) -> Buffers {
-        let mut buffers = Buffers::default();
+    /// Allocates and fills the slabs of constants that a target reads, but for those of which all that needs them is there.
+    fn constants(
+        &mut self,
+        code: &mut Code,
+        registers: &Registers,
+        target: &TargetPlan,
+        buffers: &mut Buffers,
+    ) {
         let loading: BTreeSet<Memory> = target.load.segments.iter().flat_map(|c| memories(c)).collect();
         let stored = self.stored;
         let mut fences: Vec<Reg> = self.load_apart(code, registers).into_iter().collect();
@@ -259,9 +272,11 @@ impl Load<'_> {
                 }
                 source => {
                     let fence = code.reference();
+                    let after = slab.set.map(|set| code.only_if(registers.missing[set]));
                     self.allocate(code, registers, slab.bytes, needs::CONSTANT_USAGE, buffer);
                     self.writer.new_fence(code, registers.device, fence);
                     self.fill(code, registers, slab, source, buffer, fence);
+                    after.into_iter().for_each(|after| code.end_if(after));
                     fences.push(fence);
                 }
             }
@@ -275,7 +290,6 @@ impl Load<'_> {
             let parts = [Part::One(flags), Part::Span(fences.len(), &fences)];
             self.writer.call_variadic(code, hal::FENCE_JOIN, &parts, &[registers.done]);
         }
-        buffers
     }
 
     /// Asks for the constants that lie apart, whose buffers other modules of the model may have already. The list of them is in
@@ -290,7 +304,7 @@ impl Load<'_> {
         let (queue, nothing, scope) = (code.i64(needs::ANY_QUEUE), code.null(), self.scope(code, registers));
         let memory = code.u32(MemoryType::DEVICE_LOCAL.bits());
         let usage = code.u32(needs::CONSTANT_USAGE.bits());
-        let [keys, key_data, spans] = self.tables(code, tables);
+        let [keys, key_data, spans] = self.tables(code, registers, tables);
         let device = registers.device;
         let args = [device, queue, nothing, fence, scope, queue, memory, usage, keys, key_data, spans];
         self.writer.call(code, io_parameters::LOAD, &args, &[registers.object]);
@@ -298,7 +312,7 @@ impl Load<'_> {
     }
 
     /// The scope of parameters; null stands for the empty one.
-    fn scope(&mut self, code: &mut Code, registers: &Registers) -> Reg {
+    pub(super) fn scope(&mut self, code: &mut Code, registers: &Registers) -> Reg {
         if self.stored.scope.is_empty() {
             return code.null();
         }
@@ -306,16 +320,28 @@ impl Load<'_> {
         registers.text
     }
 
-    fn tables(&mut self, code: &mut Code, tables: &parameters::Tables) -> [Reg; 3] {
-        [&tables.keys, &tables.key_data, &tables.spans].map(|bytes| {
+    pub(super) fn tables(
+        &mut self,
+        code: &mut Code,
+        registers: &Registers,
+        tables: &parameters::Tables,
+    ) -> [Reg; 3] {
+        let all = [&tables.keys, &tables.key_data, &tables.spans];
+        for (bytes, register) in all.into_iter().zip(registers.tables) {
             let data = self.writer.data(bytes.clone());
-            let register = code.reference();
             code.op(Op::ConstRefRodata, &[data.into(), register.into()]);
-            register
-        })
+        }
+        registers.tables
     }
 
-    fn allocate(&mut self, code: &mut Code, registers: &Registers, bytes: u64, usage: BufferUsage, to: Reg) {
+    pub(super) fn allocate(
+        &mut self,
+        code: &mut Code,
+        registers: &Registers,
+        bytes: u64,
+        usage: BufferUsage,
+        to: Reg,
+    ) {
         let (queue, memory) = (code.i64(needs::ANY_QUEUE), code.u32(MemoryType::DEVICE_LOCAL.bits()));
         let args = [registers.allocator, queue, memory, code.u32(usage.bits()), code.size(bytes)];
         self.writer.call(code, hal::ALLOCATOR_ALLOCATE, &args, &[to]);
@@ -357,44 +383,11 @@ impl Load<'_> {
             Source::Apart(_) => {}
             Source::Parameters(tables) => {
                 let (scope, [keys, key_data, spans]) =
-                    (self.scope(code, registers), self.tables(code, tables));
+                    (self.scope(code, registers), self.tables(code, registers, tables));
                 let args = [registers.device, queue, nothing, fence, scope, buffer, keys, key_data, spans];
                 self.writer.call(code, io_parameters::GATHER, &args, &[]);
             }
         }
-    }
-
-    /// Computes what is packed, after the constants are there.
-    fn pack(
-        &mut self,
-        code: &mut Code,
-        registers: &Registers,
-        transient_bytes: u64,
-        kernels: &[(u32, String)],
-        commands: &[Command],
-        buffers: &mut Buffers,
-    ) -> Result<(), CompileError> {
-        for (index, slab) in (0..).zip(&self.plan.slabs.packed_slabs) {
-            let buffer = code.reference();
-            self.allocate(code, registers, slab.bytes, needs::TENSOR_USAGE, buffer);
-            self.writer.store(code, self.globals.packed(index), object::BUFFER, buffer);
-            buffers.known.insert(Memory::Packed(index), buffer);
-        }
-        if transient_bytes > 0 {
-            let buffer = code.reference();
-            self.allocate(code, registers, transient_bytes, needs::TENSOR_USAGE, buffer);
-            buffers.known.insert(Memory::Transient(0), buffer);
-        }
-        let Registers { device, object: target, executable, text, ordinal, .. } = *registers;
-        let (writer, buffers, watch) = (&mut *self.writer, &*buffers, self.watch);
-        Recorder { writer, code, target, executable, text, ordinal, buffers, kernels, group: "", watch }
-            .record(device, true, &[commands])?;
-        self.writer.new_fence(code, device, registers.signal);
-        let (queue, flags) = (code.i64(needs::ANY_QUEUE), code.i64(0));
-        let args = [device, queue, registers.done, registers.signal, target, flags];
-        self.writer.call(code, hal::DEVICE_QUEUE_EXECUTE, &args, &[]);
-        code.op(Op::AssignRef, &[registers.signal.into(), registers.done.into()]);
-        Ok(())
     }
 
     fn sizes(&mut self, code: &mut Code, target: &TargetPlan) {

@@ -10,6 +10,7 @@
 mod call;
 mod code;
 mod computed;
+mod conditions;
 mod control_flow;
 mod function;
 mod globals;
@@ -20,6 +21,7 @@ mod needs;
 mod notes;
 mod numbers;
 mod open;
+mod pack;
 mod parameters;
 mod read;
 mod record;

@@ -1,15 +1,15 @@
 //! How constants are stored: as data of the module, or as parameters in an archive beside it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use halite_abi::parameters::{KeyRecord, SpanRecord};
 use halite_formats::Rope;
 
 use super::module::Writer;
 use crate::{
-    ParameterArchive, ParameterStorage,
+    CompileError, ParameterArchive, ParameterStorage,
     plan::{
-        pool::Pool,
+        pool::{ConstantId, Pool},
         slabs::{Slab, Slabs},
     },
 };
@@ -44,10 +44,14 @@ impl Tables {
 
     /// Adds all of a parameter.
     fn push(&mut self, name: &str, buffer_offset: u64, length: u64) {
+        self.push_span(name, SpanRecord { parameter_offset: 0, buffer_offset, length });
+    }
+
+    fn push_span(&mut self, name: &str, span: SpanRecord) {
         let key = KeyRecord { offset: self.key_data.len() as u32, length: name.len() as u32 };
         self.keys.extend(key.to_bytes());
         self.key_data.extend(name.as_bytes());
-        self.spans.extend(SpanRecord { parameter_offset: 0, buffer_offset, length }.to_bytes());
+        self.spans.extend(span.to_bytes());
     }
 }
 
@@ -62,6 +66,36 @@ pub struct Stored {
     pub apart: Tables,
     /// What lies beside the module.
     pub archive: Option<ParameterArchive>,
+    /// The key of each constant that lies there.
+    keys: HashMap<usize, String>,
+}
+
+impl Stored {
+    /// Which parameters constants are, or which parts of parameters.
+    ///
+    /// # Errors
+    /// One of them is no parameter.
+    pub fn sources(
+        &self,
+        pool: &Pool,
+        slabs: &Slabs,
+        constants: &[ConstantId],
+    ) -> Result<Tables, CompileError> {
+        let mut tables = Tables::default();
+        for id in constants {
+            let (slab, offset) = slabs.constants[id.index()];
+            let items = slabs.constant_slabs.get(slab as usize).map_or(&[][..], |slab| &slab.items);
+            // Some are parts of others.
+            let whole = items.iter().filter(|(_, start)| *start <= offset).max_by_key(|(_, start)| *start);
+            let known = whole.and_then(|(index, start)| Some((self.keys.get(index)?, *start)));
+            let missing = || CompileError::Write(format!("constant {} is no parameter", id.index()));
+            let (key, start) = known.ok_or_else(missing)?;
+            let length = pool.constants[id.index()].bytes.len() as u64;
+            let parameter_offset = offset - start;
+            tables.push_span(key, SpanRecord { parameter_offset, buffer_offset: 0, length });
+        }
+        Ok(tables)
+    }
 }
 
 /// Stores the slabs of constants.
@@ -84,6 +118,7 @@ pub fn store(writer: &mut Writer, pool: &Pool, slabs: &Slabs, storage: &Paramete
             let constant = &pool.constants[*index];
             let name = names.unique(&constant.name, *index);
             tables.push(&name, *offset, constant.bytes.len() as u64);
+            stored.keys.insert(*index, name.clone());
             archive.entries.push((name, constant.bytes.clone()));
         }
         stored.sources.push(if slab.apart { Source::Apart(place) } else { Source::Parameters(gathered) });

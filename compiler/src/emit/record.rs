@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use halite_abi::{CommandBufferMode, CommandCategory, import::hal, object};
 use halite_sizes::Size;
-use halite_vm::asm::Reg;
+use halite_vm::asm::{Label, Reg};
 
 use super::{
     code::{Code, Part},
@@ -49,6 +49,8 @@ pub struct Recorder<'a> {
     pub group: &'a str,
     /// Whether the work goes on.
     pub watch: Watch<'a>,
+    /// For each command the number that says whether it is recorded; all are where there is none.
+    pub conditions: &'a [Option<Reg>],
 }
 
 impl Recorder<'_> {
@@ -74,9 +76,25 @@ impl Recorder<'_> {
             let args = [self.target, self.text];
             self.writer.call(self.code, hal::COMMAND_BUFFER_BEGIN_DEBUG_GROUP, &args, &[]);
         }
-        let mut current = None;
+        self.commands(versions)?;
+        if !self.group.is_empty() {
+            self.writer.call(self.code, hal::COMMAND_BUFFER_END_DEBUG_GROUP, &[self.target], &[]);
+        }
+        self.writer.call(self.code, hal::COMMAND_BUFFER_FINALIZE, &[self.target], &[]);
+        Ok(())
+    }
+
+    fn commands(&mut self, versions: &[&[Command]]) -> Result<(), CompileError> {
+        let (mut current, mut within): (_, Option<(Reg, Label)>) = (None, None);
         for index in 0..versions.first().map_or(0, |commands| commands.len()) {
             self.watch.check()?;
+            let condition = self.conditions.get(index).copied().flatten();
+            if condition != within.map(|(condition, _)| condition) {
+                within.into_iter().for_each(|(_, after)| self.code.end_if(after));
+                within = condition.map(|condition| (condition, self.code.only_if(condition)));
+                // What was selected under a condition may not be selected.
+                current = None;
+            }
             self.code.begin_command();
             let same: Vec<&Command> = versions.iter().map(|commands| &commands[index]).collect();
             match same[0] {
@@ -91,10 +109,7 @@ impl Recorder<'_> {
                 Command::Barrier => self.barrier(),
             }
         }
-        if !self.group.is_empty() {
-            self.writer.call(self.code, hal::COMMAND_BUFFER_END_DEBUG_GROUP, &[self.target], &[]);
-        }
-        self.writer.call(self.code, hal::COMMAND_BUFFER_FINALIZE, &[self.target], &[]);
+        within.into_iter().for_each(|(_, after)| self.code.end_if(after));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use halite_ops::{Operation, concat::Concat, copy::StridedCopy, kv_append::KvAppend, moves::dense_strides};
 use halite_sizes::Size;
 
-use super::{HalfPrecision, Precision, Result};
+use super::{HalfPrecision, Precision, Result, stacked};
 use crate::{
     Control, SourceLocation,
     graph::{Graph, Growing, Node, NodeOp, Shape, StatePort, Tensor, TensorId},
@@ -18,6 +18,11 @@ use crate::{
 /// Makes states of the pairs that grow so.
 pub(super) fn run(graph: &mut Graph, _: Precision, _: &Control) -> Result<HalfPrecision> {
     for growing in std::mem::take(&mut graph.growing) {
+        let (input, output) = (&graph.inputs[growing.input], &graph.outputs[growing.output]);
+        let shown = shown(graph);
+        let made = shown.get(&output.tensor).copied().unwrap_or(output.tensor);
+        let past = input.tensor;
+        stacked::join_whole(graph, (past, made), &shown);
         if let Some(found) = found(graph, growing) {
             found.apply(graph, growing);
         }
@@ -167,7 +172,7 @@ mod tests {
     use super::*;
     use crate::{
         Capacities, Capacity, Coverage,
-        build::Builder,
+        build::{Builder, Range},
         graph::{ElementType, OpenSizes},
     };
 
@@ -242,6 +247,49 @@ mod tests {
         assert_eq!(graph.states.len(), 1, "{graph}");
         let names: Vec<_> = kernels(&graph).into_iter().map(Operation::name).collect();
         assert!(names.contains(&"kv_append") && !names.contains(&"concat"), "{graph}");
+    }
+
+    /// Keys and values `[2, 1, 2, past, 8]` in one tensor, each of which gets a row; attention reads both.
+    fn stacked(order: [usize; 2]) -> Graph {
+        let trace = Trace::new();
+        let entered = trace.enter();
+        let past = trace.symbol("past", 8, 2, 1 << 20);
+        let mut b = Builder::new();
+        let dims = |rows: Size| [1.into(), 2.into(), rows, 8.into()];
+        let held = b.input_of("past_k", F32, &[2.into(), 1.into(), 2.into(), past, 8.into()]).unwrap();
+        let new = ["k", "v"].map(|name| b.input_of(name, F32, &dims(1.into())).unwrap());
+        let whole = [0u64, 1].map(|part| {
+            let rest = [1.into(), 2.into(), past, 8.into()].map(Range::all);
+            let one = Range { start: Size::from(part), step: 1, count: 1.into() };
+            let own = b.slice(held, &[&[one], &rest[..]].concat()).unwrap();
+            let own = b.reshape_to(own, &dims(past)).unwrap();
+            b.concat(&[own, new[part as usize]], 2).unwrap()
+        });
+        let rows = b.sizes(whole[0])[2];
+        let operation = Attention::new(2, 1, rows, 8, DType::F32);
+        let shape = [1, 2, 1, 8].map(Size::from);
+        let reads = [new[0], whole[0], whole[1]];
+        let out = b.kernel1(Operation::Attention(operation), &reads, F32, &shape).unwrap();
+        b.output("y", out);
+        let parts = order
+            .map(|part| b.reshape_to(whole[part], &[1.into(), 1.into(), 2.into(), rows, 8.into()]).unwrap());
+        let all = b.concat(&parts, 0).unwrap();
+        b.output("present_k", all);
+        let mut graph = b.finish().unwrap();
+        graph.open = Some(OpenSizes { trace: trace.clone(), symbols: vec![(0, 3)], data: Vec::new() });
+        drop(entered);
+        graph
+    }
+
+    #[test]
+    fn keys_and_values_in_one_tensor_grow_in_place() {
+        let graph = optimized(stacked([0, 1]));
+        let names: Vec<_> = kernels(&graph).into_iter().map(Operation::name).collect();
+        assert_eq!(names, ["concat", "kv_append", "attention"], "{graph}");
+        assert_eq!(graph.states[0].grows, Some(3));
+        // In another order they are no rows behind those that are there.
+        let graph = optimized(stacked([1, 0]));
+        assert!(graph.states.is_empty(), "{graph}");
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod reads;
 mod rows;
 mod scores;
 mod several;
+mod stacked;
 mod strides;
 #[cfg(test)]
 mod tests;

@@ -11,17 +11,19 @@ use super::{
 };
 use crate::{CompileError, backend::Computation, control::Watch};
 
-/// The operations of a pool as one segment. What calls do not need is transient.
+/// The operations of a pool as one segment, and the operation that each step is. What calls do not need is transient.
 ///
 /// # Errors
 /// The work was ended.
-pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<Flow, CompileError> {
+pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<(Flow, Vec<Option<usize>>), CompileError> {
     let mut builder =
         FlowBuilder { pool, flow: Flow::default(), constants: HashMap::new(), packed: HashMap::new() };
-    for packing in &pool.packings {
+    let mut makers = HashMap::new();
+    for (index, packing) in pool.packings.iter().enumerate() {
         watch.check()?;
         let inputs = packing.inputs.iter().map(|known| builder.known(*known)).collect();
-        let outputs = packing.outputs.iter().map(|id| builder.packed(*id)).collect();
+        let outputs: Vec<StorageId> = packing.outputs.iter().map(|id| builder.packed(*id)).collect();
+        makers.extend(outputs.iter().map(|id| (*id, index)));
         let computation = Computation::Operation(Box::new(packing.operation.clone()));
         let location = packing.location.clone();
         builder.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
@@ -32,7 +34,9 @@ pub(crate) fn flow(pool: &Pool, watch: Watch<'_>) -> Result<Flow, CompileError> 
         flow.items.push(Item::Segment(0));
         by_level(&mut flow, watch)?;
     }
-    Ok(flow)
+    let maker = |step: &Step| step.writes().first().and_then(|id| makers.get(id)).copied();
+    let packings = flow.steps.iter().map(maker).collect();
+    Ok((flow, packings))
 }
 
 struct FlowBuilder<'a> {

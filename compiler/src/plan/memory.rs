@@ -30,6 +30,11 @@ pub struct Arrangement {
     pub bytes: u64,
 }
 
+/// Whether something of so many bytes has a buffer of its own where modules share buffers: it is large, and of whole words.
+pub(super) fn lies_apart(bytes: u64) -> bool {
+    bytes >= APART_BYTES && whole(bytes) == bytes
+}
+
 /// Bytes of memory for so many bytes: whole words, and at least one, since nothing cannot be bound.
 pub(crate) fn whole(bytes: u64) -> u64 {
     storage_bytes(bytes).max(4)
@@ -39,6 +44,9 @@ pub(crate) fn whole(bytes: u64) -> u64 {
 pub(crate) fn whole_size(bytes: Size) -> Size {
     bytes.next_multiple_of(4).max(4)
 }
+
+/// Fewest bytes of what has a buffer of its own where there are such.
+const APART_BYTES: u64 = 16 << 10;
 
 /// Most things for which the time may grow with the square of how many there are.
 const MOST_COMPARED: usize = 4096;

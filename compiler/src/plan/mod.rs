@@ -24,6 +24,7 @@ pub mod schedule;
 mod seat_tests;
 mod seated;
 mod seats;
+pub mod shared;
 pub mod slabs;
 #[cfg(test)]
 mod state_tests;
@@ -41,6 +42,7 @@ use group::Groups;
 use kernels::{Chooser, Codes, Kernel, Kernels, Takers};
 use lower::{Lowered, Lowering};
 use pool::Pool;
+use shared::Shared;
 use slabs::Slabs;
 
 /// What a module does.
@@ -48,6 +50,8 @@ use slabs::Slabs;
 pub struct ModulePlan {
     /// Constants, and what is computed of them at load.
     pub pool: Pool,
+    /// What versions of a model share of what is computed at load.
+    pub shared: Shared,
     /// Where they lie.
     pub slabs: Slabs,
     /// Each function's versions.
@@ -56,6 +60,8 @@ pub struct ModulePlan {
     pub groups: Vec<Groups>,
     /// What is computed at load, as a line.
     pub load: Flow,
+    /// The operation of the pool that each step of this line is.
+    pub load_packings: Vec<Option<usize>>,
     /// Codes of all kernels.
     pub codes: Codes,
     /// The targets, in the order in which they were asked for; the baseline last.
@@ -106,8 +112,10 @@ pub fn plan(
     }
     watch.step(total, total)?;
     let external = matches!(options.parameters, ParameterStorage::External { .. });
-    let slabs = Slabs::of(&pool, external, watch)?;
-    let load = load::flow(&pool, watch)?;
+    let is_shared = external && options.shares_results;
+    let shared = if is_shared { Shared::of(&pool) } else { Shared::nothing(&pool) };
+    let slabs = Slabs::of(&pool, external, &shared, watch)?;
+    let (load, load_packings) = load::flow(&pool, watch)?;
     let mut codes = Codes::default();
     let mut plans = Vec::new();
     for target in &targets {
@@ -117,7 +125,18 @@ pub fn plan(
     for (f, function) in program.functions.iter().enumerate() {
         groups.push(group::groups(function, &functions[f], &plans, f, watch)?);
     }
-    Ok(ModulePlan { pool, slabs, functions, groups, load, codes, targets: plans, baseline })
+    Ok(ModulePlan {
+        pool,
+        shared,
+        slabs,
+        functions,
+        groups,
+        load,
+        load_packings,
+        codes,
+        targets: plans,
+        baseline,
+    })
 }
 
 /// What is done on a target: at load, and by the flows of each function.

@@ -1,18 +1,21 @@
 //! Where constants lie: in a few large buffers, those that calls need apart from those that loading needs. Where constants are
-//! parameters, those that calls need and that are not small have buffers of their own, so that modules of one model share them.
+//! parameters, those that calls need and that are not small have buffers of their own, so that modules of one model share them;
+//! and so has what versions share of what is computed of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use halite_abi::BINDING_ALIGNMENT;
 
-use super::{memory::whole, pool::Pool};
+use super::{
+    memory::{lies_apart, whole},
+    pool::Pool,
+    shared::Shared,
+};
 use crate::{CompileError, control::Watch};
 
 /// Most bytes of a slab with more than one thing in it: allocations of this size work on every Vulkan device
 /// (`maxMemoryAllocationSize`).
 const MOST_BYTES: u64 = 1 << 30;
-/// Fewest bytes of a constant that has a buffer of its own where there are such.
-const APART_BYTES: u64 = 16 << 10;
 
 /// A buffer that constants share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,8 +24,10 @@ pub struct Slab {
     pub bytes: u64,
     /// Whether calls need it; otherwise it goes when the module is loaded.
     pub resident: bool,
-    /// Whether it is one parameter as it is, and no other version of the model needs a copy of it.
+    /// Whether it is one parameter or one result as it is, and no other version of the model needs a copy of it.
     pub apart: bool,
+    /// The set of what is shared ([`Shared::sets`]) for which it is needed; without one it is always needed.
+    pub set: Option<usize>,
     /// What is in it, by index, and where.
     pub items: Vec<(usize, u64)>,
 }
@@ -42,10 +47,16 @@ pub struct Slabs {
 
 impl Slabs {
     /// Gives the constants of a pool their places. Constants that nothing reads get none. `external`: they are parameters.
+    /// What is shared of what is computed has buffers of its own.
     ///
     /// # Errors
     /// The work was ended.
-    pub(crate) fn of(pool: &Pool, external: bool, watch: Watch<'_>) -> Result<Slabs, CompileError> {
+    pub(crate) fn of(
+        pool: &Pool,
+        external: bool,
+        shared: &Shared,
+        watch: Watch<'_>,
+    ) -> Result<Slabs, CompileError> {
         let mut slabs = Slabs::default();
         let needed = pool.needed();
         let needed: Vec<usize> = (0..pool.constants.len()).filter(|i| needed[*i]).collect();
@@ -57,18 +68,32 @@ impl Slabs {
             resident[*root] |= pool.constants[*part].resident;
         }
         watch.check()?;
+        let mut sets = shared.constants.clone();
+        for (part, (root, _)) in &inside {
+            if sets[*part] != sets[*root] {
+                sets[*root] = None;
+            }
+        }
         let whole = needed.iter().copied().filter(|i| !inside.contains_key(i));
-        let constants: Vec<(usize, u64, bool)> =
-            whole.map(|i| (i, pool.constants[i].bytes.len() as u64, resident[i])).collect();
-        let least = if external { APART_BYTES } else { u64::MAX };
-        (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len(), least);
+        let constant = |index: usize| {
+            let (bytes, resident) = (pool.constants[index].bytes.len() as u64, resident[index]);
+            let set = sets[index].filter(|_| !resident);
+            Item { index, bytes, resident, apart: external && resident && lies_apart(bytes), set }
+        };
+        let constants: Vec<Item> = whole.map(constant).collect();
+        (slabs.constant_slabs, slabs.constants) = fill(&constants, pool.constants.len());
         for (part, (root, offset)) in inside {
             let (slab, start) = slabs.constants[root];
             slabs.constants[part] = (slab, start + offset);
         }
+        let apart: BTreeSet<usize> = (0..shared.units.len())
+            .flat_map(|unit| shared.results(pool, unit).iter().map(|id| id.index()))
+            .collect();
         let packed = pool.packed.iter().enumerate().filter(|(_, p)| p.resident);
-        let packed: Vec<_> = packed.map(|(i, p)| (i, p.bytes, true)).collect();
-        (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len(), u64::MAX);
+        let result =
+            |(index, bytes)| Item { index, bytes, resident: true, apart: apart.contains(&index), set: None };
+        let packed: Vec<Item> = packed.map(|(index, p)| result((index, p.bytes))).collect();
+        (slabs.packed_slabs, slabs.packed) = fill(&packed, pool.packed.len());
         Ok(slabs)
     }
 }
@@ -95,24 +120,40 @@ fn inside(pool: &Pool, needed: &[usize]) -> BTreeMap<usize, (usize, u64)> {
     inside
 }
 
-/// Slabs for items (index, bytes, resident), and the place of each by index. Residents of `least` whole words are apart.
-fn fill(items: &[(usize, u64, bool)], count: usize, least: u64) -> (Vec<Slab>, Vec<(u32, u64)>) {
+/// Something that needs a place.
+struct Item {
+    /// By which its place is found.
+    index: usize,
+    bytes: u64,
+    /// Whether calls need it.
+    resident: bool,
+    /// Whether it has a slab of its own.
+    apart: bool,
+    /// The set for which it is needed.
+    set: Option<usize>,
+}
+
+/// Slabs for items, and the place of each by index. What calls need comes first, and what is needed for the same set is together.
+fn fill(items: &[Item], count: usize) -> (Vec<Slab>, Vec<(u32, u64)>) {
     let mut slabs: Vec<Slab> = Vec::new();
     let mut places = vec![(0, 0); count];
-    let is_apart = |bytes: u64, resident: bool| resident && bytes >= least && whole(bytes) == bytes;
-    for (index, bytes, _) in items.iter().filter(|(_, bytes, resident)| is_apart(*bytes, *resident)) {
-        places[*index] = (slabs.len() as u32, 0);
-        slabs.push(Slab { bytes: *bytes, resident: true, apart: true, items: vec![(*index, 0)] });
+    let mut groups: BTreeMap<(bool, Option<usize>), Vec<&Item>> = BTreeMap::new();
+    for item in items {
+        if item.apart {
+            places[item.index] = (slabs.len() as u32, 0);
+            let items = vec![(item.index, 0)];
+            slabs.push(Slab { bytes: item.bytes, resident: true, apart: true, set: None, items });
+        } else {
+            groups.entry((!item.resident, item.set)).or_default().push(item);
+        }
     }
-    for wanted in [true, false] {
+    for ((passing, set), items) in groups {
         let begin = slabs.len();
-        let own =
-            |(_, bytes, resident): &&(usize, u64, bool)| *resident == wanted && !is_apart(*bytes, *resident);
-        for (index, bytes, _) in items.iter().filter(own) {
+        for Item { index, bytes, .. } in items {
             let open = slabs[begin..].last().map(|slab| slab.bytes.next_multiple_of(BINDING_ALIGNMENT));
             let fits = open.is_some_and(|offset| offset.saturating_add(whole(*bytes)) <= MOST_BYTES);
             if !fits {
-                slabs.push(Slab { resident: wanted, ..Slab::default() });
+                slabs.push(Slab { resident: !passing, set, ..Slab::default() });
             }
             let number = slabs.len() - 1;
             let slab = &mut slabs[number];
@@ -129,22 +170,51 @@ fn fill(items: &[(usize, u64, bool)], count: usize, least: u64) -> (Vec<Slab>, V
 mod tests {
     use super::*;
 
+    fn items(all: &[(u64, bool, bool)]) -> Vec<Item> {
+        let each = all.iter().enumerate();
+        each.map(|(index, (bytes, resident, apart))| Item {
+            index,
+            bytes: *bytes,
+            resident: *resident,
+            apart: *apart,
+            set: None,
+        })
+        .collect()
+    }
+
     #[test]
     fn slabs_are_filled_up_to_the_limit() {
-        let items = [(0, 5, true), (1, MOST_BYTES, true), (2, 6, false), (3, 7, true), (4, 8, true)];
-        let (slabs, places) = fill(&items, 6, u64::MAX);
+        let all = [(5, true), (MOST_BYTES, true), (6, false), (7, true), (8, true)];
+        let (slabs, places) = fill(&items(&all.map(|(bytes, resident)| (bytes, resident, false))), 6);
         assert_eq!(places, [(0, 0), (1, 0), (3, 0), (2, 0), (2, 256), (0, 0)]);
         let sizes: Vec<_> = slabs.iter().map(|slab| (slab.bytes, slab.resident)).collect();
         assert_eq!(sizes, [(8, true), (MOST_BYTES, true), (256 + 8, true), (8, false)]);
     }
 
     #[test]
-    fn what_calls_need_of_parameters_lies_apart_unless_it_is_small_or_no_whole_words() {
-        let items = [(0, 64, true), (1, 8, true), (2, 64, false), (3, 65, true), (4, 80, true), (5, 4, true)];
-        let (slabs, places) = fill(&items, 6, 64);
+    fn what_lies_apart_comes_first_in_slabs_of_its_own() {
+        let all = [
+            (64, true, true),
+            (8, true, false),
+            (64, false, false),
+            (65, true, false),
+            (80, true, true),
+            (4, true, false),
+        ];
+        let (slabs, places) = fill(&items(&all), 6);
         let found: Vec<_> = slabs.iter().map(|slab| (slab.bytes, slab.resident, slab.apart)).collect();
         let together = (512 + 4, true, false);
         assert_eq!(found, [(64, true, true), (80, true, true), together, (64, false, false)]);
         assert_eq!(places, [(0, 0), (2, 0), (3, 0), (2, 256), (1, 0), (2, 512)]);
+        assert_eq!([16384, 16380, 16385].map(lies_apart), [true, false, false]);
+    }
+
+    #[test]
+    fn what_is_needed_for_the_same_set_lies_together() {
+        let mut all = items(&[(64, false, false); 4]);
+        (all[1].set, all[3].set) = (Some(0), Some(0));
+        let (slabs, places) = fill(&all, 4);
+        assert_eq!(slabs.iter().map(|slab| slab.set).collect::<Vec<_>>(), [None, Some(0)]);
+        assert_eq!(places, [(0, 0), (1, 0), (0, 256), (1, 256)]);
     }
 }

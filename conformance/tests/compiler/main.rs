@@ -8,6 +8,7 @@ mod hazards;
 mod models;
 mod pte;
 mod requests;
+mod shared;
 mod stock;
 
 use halite_compiler::{CompileOptions, Compiled, Control, Program, compile};

@@ -32,6 +32,10 @@ use crate::{
     suballoc::SubAllocator,
 };
 
+/// Most bytes of a buffer that is taken for a small one.
+const SMALL: u64 = 64 << 10;
+/// In steps of so many bytes at least small buffers grow that have more than one granule.
+const SMALL_STEP: u64 = 1 << 10;
 /// Size of a memory type's first block; each further one is twice as big, up to `LARGEST_BLOCK`.
 const FIRST_BLOCK: u64 = 16 << 20;
 /// Size of the largest shared block. Requests above half of it get a block of their own.
@@ -171,7 +175,7 @@ impl Allocator {
             &shared.ctx.plan.memory,
             shared.type_bits,
         );
-        let size = shared.padded(length)?;
+        let size = shared.padded(length, queue.is_some())?;
         let mut state = shared.state.lock();
         let mut tried = Vec::new();
         for candidate in &candidates {
@@ -213,10 +217,20 @@ impl Allocator {
 }
 
 impl Shared {
-    fn padded(&self, length: u64) -> Result<u64> {
+    /// The bytes that are taken for a buffer. For what calls allocate again and again (`in_order`), and for small buffers, these are up to a
+    /// sixteenth more, or 1 KiB: where sizes grow a little from call to call, they find the memory of the call before, for which their
+    /// recordings were written.
+    fn padded(&self, length: u64, in_order: bool) -> Result<u64> {
         let padded =
             length.checked_next_multiple_of(BUFFER_PADDING).and_then(|l| l.checked_add(BUFFER_PADDING));
-        padded.and_then(|l| l.checked_next_multiple_of(self.granule)).ok_or_else(|| {
+        let step = match padded {
+            Some(padded) if padded > self.granule && (in_order || padded <= SMALL) => {
+                let part = padded.checked_next_power_of_two().unwrap_or(0) / 32;
+                part.max(SMALL_STEP).next_multiple_of(self.granule)
+            }
+            _ => self.granule,
+        };
+        padded.and_then(|l| l.checked_next_multiple_of(step)).ok_or_else(|| {
             status!(ResourceExhausted, "a buffer of {length} bytes is larger than any memory; ask for less")
         })
     }

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -18,17 +18,21 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::{
-    allocator::{Allocation, Place},
+    allocator::Allocation,
     device::Core,
+    history::History,
     lower::{MemoryRange, PreparedCommands, Resolver, record_host_barrier, storage_of},
     pipeline::Kernel,
     profile::Timer,
     queue::{Cut, Keeper, Recorder},
+    recordings::Recordings,
     semaphore::QueuePoint,
 };
 
 /// Binding sets that a reusable command buffer keeps Vulkan command buffers for.
 const CACHED: usize = 4;
+/// Most things that a recording holds whose pools are kept for another one.
+const MOST_KEPT: usize = 2048;
 /// How often a recording is cut anew, because it takes another time than was thought.
 const CUTS: u32 = 8;
 
@@ -45,8 +49,12 @@ pub(crate) struct Lowered {
     commands: SmallVec<[vk::CommandBuffer; 1]>,
     cut: Arc<Cut>,
     timer: Option<Arc<Timer>>,
-    _recorder: Recorder,
+    /// Goes to the next recording when this one does.
+    recorder: Option<Recorder>,
+    recordings: Arc<Recordings>,
     owned: Vec<Keeper>,
+    /// Whether it was written before an execution needed it, and none has run it yet.
+    is_ahead: AtomicBool,
 }
 
 impl Lowered {
@@ -79,6 +87,15 @@ impl Lowered {
     }
 }
 
+impl Drop for Lowered {
+    fn drop(&mut self) {
+        // What a long recording needed is not kept for the short ones behind it.
+        if let Some(recorder) = self.recorder.take().filter(|_| self.owned.len() <= MOST_KEPT) {
+            self.recordings.give_back(recorder);
+        }
+    }
+}
+
 /// A command buffer of this driver.
 pub(crate) struct VulkanCommandBuffer {
     id: u64,
@@ -95,47 +112,7 @@ pub(crate) struct VulkanCommandBuffer {
     /// How often it was cut anew.
     cuts: AtomicU32,
     /// What it, or those before it ([`CommandBuffer::prepare_as`]), were executed with, the last first.
-    executed: Mutex<SmallVec<[Executed; 2]>>,
-}
-
-/// Place, first byte and bytes of what a slot was bound to, if it was.
-type Bound = Option<(Place, u64, u64)>;
-
-/// What an execution was bound to, which it does not keep.
-#[derive(Clone)]
-struct Executed {
-    queue: usize,
-    slots: SmallVec<[Bound; 8]>,
-}
-
-impl Executed {
-    fn of(queue: usize, slots: &[Option<MemoryRange>]) -> Self {
-        let one = |range: &MemoryRange| (range.allocation.place(), range.offset, range.length);
-        Executed { queue, slots: slots.iter().map(|range| range.as_ref().map(one)).collect() }
-    }
-
-    /// The ranges, if all of their blocks are still there.
-    fn ranges(&self) -> Option<SmallVec<[Option<MemoryRange>; 8]>> {
-        let one = |slot: &Bound| match slot {
-            Some((place, offset, length)) => {
-                Some(Some(MemoryRange { allocation: place.unowned()?, offset: *offset, length: *length }))
-            }
-            None => Some(None),
-        };
-        self.slots.iter().map(one).collect()
-    }
-
-    /// Whether both were bound to the same memory.
-    fn is_same(&self, other: &Executed) -> bool {
-        let same = |(a, b): (&Bound, &Bound)| match (a, b) {
-            (Some((a, offset, length)), Some((b, other_offset, other_length))) => {
-                a.is_same(b) && (offset, length) == (other_offset, other_length)
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        self.slots.len() == other.slots.len() && self.slots.iter().zip(&other.slots).all(same)
-    }
+    executed: Mutex<History>,
 }
 
 impl VulkanCommandBuffer {
@@ -197,21 +174,15 @@ impl VulkanCommandBuffer {
             let lowered = lower(core, core.queues[queue].family(), self.id, Key::new(), program)?;
             return core.queues[queue].place_recorded(core, waits, signal, &Arc::new(lowered), used);
         }
-        self.note(Executed::of(queue, &slots));
+        self.executed.lock().note(queue, &slots);
         let (key, used) = self.key(&slots)?;
-        let lowered = self.lowered(core.queues[queue].family(), key, &slots)?;
+        let lowered = self.lowered(core.queues[queue].family(), key, &slots, false)?;
+        core.recordings.note_executed(lowered.is_ahead.swap(false, Ordering::Relaxed));
         core.queues[queue].place_recorded(core, waits, signal, &lowered, used)
     }
 
     fn reach(&self, slot: usize) -> Option<u64> {
         self.reach.get(slot).copied().flatten()
-    }
-
-    /// Notes what it was executed with: of two executions at most.
-    fn note(&self, one: Executed) {
-        let mut executed = self.executed.lock();
-        executed.truncate(1);
-        executed.insert(0, one);
     }
 
     /// The key of a set of bindings, and the memory that it names.
@@ -236,7 +207,14 @@ impl VulkanCommandBuffer {
         Ok((key, used))
     }
 
-    fn lowered(&self, family: u32, key: Key, slots: &[Option<MemoryRange>]) -> Result<Arc<Lowered>> {
+    /// What runs with these bindings; `ahead` of the execution, or for it.
+    fn lowered(
+        &self,
+        family: u32,
+        key: Key,
+        slots: &[Option<MemoryRange>],
+        ahead: bool,
+    ) -> Result<Arc<Lowered>> {
         let profiled = self.core.profiler.is_on();
         let mut cache = if profiled { self.profiled.lock() } else { self.cache.lock() };
         // Timestamps have one place each, so what is measured may not be in flight.
@@ -252,7 +230,12 @@ impl VulkanCommandBuffer {
         }
         let mut program = PreparedCommands::of_list(&self.core, &self.list, &Resolver { slots }, profiled)?;
         program.decide_cut(&self.core.pace);
-        let lowered = Arc::new(lower(&self.core, family, self.id, key, program)?);
+        let lowered = lower(&self.core, family, self.id, key, program)?;
+        lowered.is_ahead.store(ahead, Ordering::Relaxed);
+        if !profiled {
+            self.core.recordings.note_written(ahead);
+        }
+        let lowered = Arc::new(lowered);
         cache.truncate(CACHED - 1);
         cache.insert(0, lowered.clone());
         Ok(lowered)
@@ -262,7 +245,7 @@ impl VulkanCommandBuffer {
 fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: PreparedCommands) -> Result<Lowered> {
     let ctx = &core.ctx;
     let cut = program.take_cut(&core.pace);
-    let mut recorder = Recorder::new(ctx, family)?;
+    let mut recorder = core.recordings.recorder(ctx, family)?;
     let sets = program.prepare(ctx, &mut recorder.descriptors)?;
     let timer = program.timer(ctx)?;
     let mut commands = SmallVec::new();
@@ -283,8 +266,10 @@ fn lower(core: &Core, family: u32, id: u64, key: Key, mut program: PreparedComma
         commands,
         cut: Arc::new(cut),
         timer: timer.map(Arc::new),
-        _recorder: recorder,
+        recorder: Some(recorder),
+        recordings: core.recordings.clone(),
         owned,
+        is_ahead: AtomicBool::new(false),
     })
 }
 
@@ -355,23 +340,11 @@ impl CommandBuffer for VulkanCommandBuffer {
     fn prepare_as(&self, before: &dyn CommandBuffer) -> Result<()> {
         let Some(before) = before.as_any().downcast_ref::<Self>() else { return Ok(()) };
         let executed = before.executed.lock().clone();
-        *self.executed.lock() = executed.clone();
-        // Where buffers take turns, those of the execution before the last come next.
-        let likely = match &executed[..] {
-            [last, earlier] if !last.is_same(earlier) => earlier,
-            [last, ..] => last,
-            [] => return Ok(()),
-        };
-        let Some(mut slots) = likely.ranges() else { return Ok(()) };
-        for (index, range) in slots.iter_mut().enumerate().filter_map(|(i, slot)| Some((i, slot.as_mut()?))) {
-            // Other sizes reach to other ends.
-            range.length = range.length.max(self.reach(index).unwrap_or(0));
-            if range.offset + range.length > range.allocation.size {
-                return Ok(());
-            }
-        }
+        let likely = executed.next(|slot| self.reach(slot));
+        *self.executed.lock() = executed;
+        let Some((queue, slots)) = likely else { return Ok(()) };
         let (key, _used) = self.key(&slots)?;
-        self.lowered(self.core.queues[likely.queue].family(), key, &slots).map(drop)
+        self.lowered(self.core.queues[queue].family(), key, &slots, true).map(drop)
     }
 
     fn device_id(&self) -> u64 {

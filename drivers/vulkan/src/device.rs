@@ -9,7 +9,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore,
+    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, RecordingStats, Result,
+    Semaphore,
 };
 
 pub(crate) use self::core::Core;
@@ -73,11 +74,16 @@ impl Device for VulkanDevice {
         self.core.allocator.stats()
     }
 
+    fn recording_stats(&self) -> RecordingStats {
+        self.core.recordings.stats()
+    }
+
     fn trim(&self) {
         if self.core.ctx.is_forked() {
             return;
         }
         self.core.kernels.trim();
+        self.core.recordings.trim();
         self.core.queues.iter().for_each(|queue| queue.trim(&self.core));
         self.core.allocator.trim();
     }

@@ -102,6 +102,58 @@ fn chained_dispatches_with_slots_and_direct_buffers() {
 }
 
 #[test]
+fn recordings_that_are_prepared_run_with_the_buffers_that_come_next() {
+    on_devices(BOTH_WAYS, |device| {
+        let executable = test_executable(device);
+        let input: Vec<u32> = (0..200).collect();
+        let source = words_buffer(device, &input);
+        let targets = [(); 2].map(|()| words_buffer(device, &[0; 200]));
+        let recording = |count: u32| {
+            let bound = [0, 1].map(|place| slot(place, 0, u64::from(count) * 4));
+            let command =
+                dispatch(&executable, 0, DispatchCounts::Direct([4, 1, 1]), &[count.min(200), 1], bound);
+            device.create_command_buffer(list(CommandBufferMode::empty(), 2, vec![command])).unwrap()
+        };
+        let stats = || {
+            let stats = device.recording_stats();
+            [stats.executed, stats.written, stats.written_ahead, stats.found_ahead]
+        };
+        let begun = stats();
+        let mut last = recording(100);
+        recording(100).prepare_as(&*last).unwrap();
+        // The buffer that is written, and whether it was the one to expect: the last again, or the one before where two take turns.
+        let turns =
+            [(0, false), (0, true), (1, false), (1, true), (0, false), (1, false), (0, true), (1, true)];
+        let mut expected = [0, 0, 0, 0];
+        for (count, (turn, is_found)) in (101..).zip(turns) {
+            let next = recording(count);
+            next.prepare_as(&*last).unwrap();
+            let range = |buffer| Some(span(buffer, 0, u64::from(count) * 4));
+            let bindings = BindingTable { entries: smallvec![range(&source), range(&targets[turn])] };
+            run(device, QueueOp::Execute { command_buffer: next.clone(), bindings });
+            let written: Vec<u32> = input[..count as usize].iter().map(|i| i * 2 + 1).collect();
+            assert_eq!(read_words(&targets[turn])[..count as usize], written, "{count}");
+            let is_first = count == 101;
+            let more = [1, u64::from(!is_found), u64::from(!is_first), u64::from(is_found)];
+            expected.iter_mut().zip(more).for_each(|(all, more)| *all += more);
+            let found: Vec<u64> = stats().iter().zip(begun).map(|(now, begun)| now - begun).collect();
+            assert_eq!(found, expected, "executed, written, ahead, found; {count}");
+            last = next;
+        }
+        // Where the buffer is too small, nothing is prepared, and another one is as good.
+        let ahead = stats()[2];
+        let large = recording(100_000);
+        large.prepare_as(&*last).unwrap();
+        assert_eq!(stats()[2], ahead);
+        let range = |buffer| Some(span(buffer, 0, 400_000));
+        let [source, target] = [(); 2].map(|()| words_buffer(device, &vec![7; 100_000]));
+        let bindings = BindingTable { entries: smallvec![range(&source), range(&target)] };
+        run(device, QueueOp::Execute { command_buffer: large, bindings });
+        assert_eq!(read_words(&target)[..201], [[15; 200].as_slice(), &[7]].concat());
+    });
+}
+
+#[test]
 fn indirect_counts_uniforms_and_specialization() {
     on_devices(BOTH_WAYS, |device| {
         let executable = test_executable(device);

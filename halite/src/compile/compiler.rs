@@ -215,6 +215,7 @@ impl Compiler {
                 Some(scope) => ParameterStorage::External { scope: scope.clone() },
                 None => ParameterStorage::Embedded,
             },
+            shares_results: false,
         })
     }
 

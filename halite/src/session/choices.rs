@@ -130,7 +130,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Most compiled versions of a model that stay loaded, each with weights of its own on the device; 32 unless this says otherwise.
+    /// Most compiled versions of a model that stay loaded, which have weights on the device together; 32 unless this says otherwise.
     /// The first sizes get a version of their own; later ones share versions that hold for many sizes. Three quarters are for these.
     /// Of the others those that were used longest ago go first, and all go when the device has no memory for another.
     #[must_use]

@@ -302,6 +302,7 @@ impl ModelProgram {
             tuning: self.tuning.tuning(),
             module_name: "module".to_owned(),
             parameters: compiler::ParameterStorage::External { scope: SCOPE.to_owned() },
+            shares_results: true,
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn device(args: &mut Arguments) -> Result<Arc<DeviceObject>> {
 }
 
 /// Next argument, a fence; null is the empty fence (nothing to wait for, nothing to signal).
-pub(super) fn fence(args: &mut Arguments) -> Result<Fence> {
+pub(crate) fn fence(args: &mut Arguments) -> Result<Fence> {
     let reference = args.reference()?;
     if reference.is_null() {
         return Ok(Fence::default());

@@ -32,7 +32,9 @@ use crate::{
     view::BufferView,
 };
 
-pub(crate) use args::{QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params};
+pub(crate) use args::{
+    QueueArgs, buffer as read_buffer, buffer_params as read_buffer_params, fence as read_fence,
+};
 pub use objects::{BufferObject, CommandBufferObject, DeviceObject, FenceObject, FileObject};
 pub(crate) use wait::wait_for_fence;
 

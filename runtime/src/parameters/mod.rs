@@ -3,6 +3,7 @@
 mod archive;
 mod index;
 mod module;
+mod results;
 mod shared;
 mod table;
 mod transfer;

@@ -4,7 +4,7 @@ use std::{any::Any, sync::Arc};
 
 use halite_abi::{
     Import, Result, ResultExt, bail,
-    import::io_parameters::{GATHER, LOAD, NAME, SCATTER, VERSION},
+    import::io_parameters::{GATHER, LOAD, NAME, RESULTS_FIND, RESULTS_KEEP, SCATTER, VERSION},
     parameters::SpanRecord,
     status,
 };
@@ -13,22 +13,25 @@ use halite_vm::{Arguments, NativeFunction, NativeModule, Ref, Results, Value};
 
 use super::{
     index::{Parameter, ParameterIndex},
-    shared::{SharedParameters, Wanted},
+    results::Recipe,
+    shared::{SharedParameters, Wanted, stored},
     table::Table,
     transfer::Transfers,
 };
 use crate::{
-    hal_module::{BufferObject, QueueArgs, read_buffer, read_buffer_params},
+    hal_module::{BufferObject, QueueArgs, read_buffer, read_buffer_params, read_fence},
     progress::{PARAMETERS, Progress, ProgressSink},
     vmdata,
 };
 
 type Handler = fn(&ParameterModule, &mut Arguments, &mut Results) -> Result<()>;
 
-const FUNCTIONS: [(Import, Handler); 3] = [
+const FUNCTIONS: [(Import, Handler); 5] = [
     (LOAD, ParameterModule::load),
     (GATHER, |module, args, _| module.gather(args)),
     (SCATTER, |module, args, _| module.scatter(args)),
+    (RESULTS_FIND, ParameterModule::find_results),
+    (RESULTS_KEEP, |module, args, _| module.keep_results(args)),
 ];
 
 /// The native module `io_parameters` over an index. Immutable; any thread may call it.
@@ -140,6 +143,46 @@ impl ParameterModule {
             transfers.write(parameter, &span, &source).context(|| format!("scattering parameter '{key}'"))?;
         }
         transfers.finish()
+    }
+
+    /// The list of buffers with what another program computed in the same way of the same parameters; null where there are none.
+    fn find_results(&self, args: &mut Arguments, results: &mut Results) -> Result<()> {
+        let recipe = self.recipe(args)?;
+        let found = self.shared.as_deref().zip(recipe).and_then(|(all, recipe)| all.results.find(&recipe));
+        let buffer = |buffer| Value::Ref(Ref::new(BufferObject(BufferSpan::whole(buffer))));
+        results.reference(match found {
+            Some(buffers) => vmdata::list(buffers.into_iter().map(buffer).collect())?,
+            None => Ref::NULL,
+        });
+        Ok(())
+    }
+
+    /// Lets other programs have what this one computed of parameters, behind a fence.
+    fn keep_results(&self, args: &mut Arguments) -> Result<()> {
+        let filled = read_fence(args)?;
+        let recipe = self.recipe(args)?;
+        let buffers = (0..args.span()?).map(|_| read_buffer(args)).collect::<Result<Vec<_>>>()?;
+        if let Some((all, recipe)) = self.shared.as_deref().zip(recipe) {
+            all.results.keep(recipe, &buffers, &filled);
+        }
+        Ok(())
+    }
+
+    /// Scope, text and parameters of what is computed. None where the parameters are not in memory.
+    fn recipe(&self, args: &mut Arguments) -> Result<Option<Recipe>> {
+        let scope = scope(args)?;
+        let how = vmdata::bytes(&args.reference()?)?;
+        let table = table(args)?;
+        let mut sources = Some(Vec::with_capacity(table.len()));
+        for entry in table.iter() {
+            let (key, span) = entry?;
+            let source = stored(self.find(&scope, key, span)?, span);
+            sources = sources.zip(source).map(|(mut sources, source)| {
+                sources.push(source);
+                sources
+            });
+        }
+        Ok(sources.map(|sources| Recipe { how, sources }))
     }
 
     fn find(&self, scope: &str, key: &str, span: SpanRecord) -> Result<&Parameter> {

@@ -1,4 +1,5 @@
-//! Parameters that several sessions on one device read: each is in the device's memory once, as long as any of them uses it.
+//! Parameters that several sessions on one device read, and what they compute of them when they are loaded: each is in the device's
+//! memory once, as long as any of them uses it.
 
 use std::{
     collections::HashMap,
@@ -10,7 +11,7 @@ use halite_abi::parameters::SpanRecord;
 use halite_hal::{Buffer, BufferParams, Fence, File};
 use parking_lot::Mutex;
 
-use super::index::Parameter;
+use super::{index::Parameter, results::SharedResults};
 
 /// Most buffers whose bytes are compared for one parameter, so that files cannot make loading slow.
 const MOST_COMPARED: usize = 64;
@@ -27,11 +28,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// None where the bytes are not in memory.
     pub(super) fn of(parameter: &Parameter, span: SpanRecord, params: BufferParams) -> Option<Wanted> {
-        let Parameter::Stored { file: File::Memory(bytes), offset, .. } = parameter else { return None };
-        let start = usize::try_from(offset.checked_add(span.parameter_offset)?).ok()?;
-        let end = start.checked_add(usize::try_from(span.length).ok()?)?;
-        let bytes = (end <= bytes.len()).then(|| bytes.slice(start..end))?;
-        Some(Wanted { bytes, begin: span.buffer_offset, params })
+        Some(Wanted { bytes: stored(parameter, span)?, begin: span.buffer_offset, params })
     }
 
     /// Whether both lie at the same place in memory.
@@ -42,6 +39,14 @@ impl Wanted {
     fn has_shape_of(&self, other: &Wanted) -> bool {
         (self.bytes.len(), self.begin, self.params) == (other.bytes.len(), other.begin, other.params)
     }
+}
+
+/// A part of a parameter. None where its bytes are not in memory.
+pub(super) fn stored(parameter: &Parameter, span: SpanRecord) -> Option<Bytes> {
+    let Parameter::Stored { file: File::Memory(bytes), offset, .. } = parameter else { return None };
+    let start = usize::try_from(offset.checked_add(span.parameter_offset)?).ok()?;
+    let end = start.checked_add(usize::try_from(span.length).ok()?)?;
+    (end <= bytes.len()).then(|| bytes.slice(start..end))
 }
 
 /// A buffer that was made of a parameter.
@@ -60,12 +65,13 @@ impl Made {
     }
 }
 
-/// The buffers that sessions on one device have of parameters that lie in memory. Their programs write to none of them. Threads
-/// may share it.
+/// The buffers that sessions on one device have of parameters that lie in memory, and of what they computed of such. Their programs
+/// write to none of them. Threads may share it.
 #[derive(Debug, Default)]
 pub struct SharedParameters {
     /// By the number of bytes.
     made: Mutex<HashMap<usize, Vec<Made>>>,
+    pub(super) results: SharedResults,
 }
 
 impl SharedParameters {

@@ -285,3 +285,91 @@ fn sessions_share_buffers_of_the_same_bytes_as_long_as_one_has_them() {
     assert!(bench.device.memory_stats().used < used, "what nobody has is gone");
     assert_eq!(after[0].read_all().unwrap(), weights[..64]);
 }
+
+/// Calls a function of results; gives what it returns.
+fn results(module: &ParameterModule, name: &str, args: Vec<Value>, buffers: &[Value]) -> Result<Vec<Value>> {
+    let function = module.lookup(name).unwrap();
+    let counts =
+        if name == "results.keep" { SmallVec::from_slice(&[buffers.len() as u16]) } else { SmallVec::new() };
+    let mut args = Arguments::new(args.into_iter().chain(buffers.iter().cloned()).collect(), counts);
+    let mut results = Results::default();
+    module.call(&mut (), function.ordinal, &mut args, &mut results)?;
+    Ok(results.values().to_vec())
+}
+
+/// A program with parameters `a` and `copy`, which have the same bytes at two places.
+fn program(shared: Option<&Arc<SharedParameters>>) -> ParameterModule {
+    let mut index = ParameterIndex::new();
+    let weights = Bytes::from((0..=255).collect::<Vec<u8>>());
+    let copy = Bytes::copy_from_slice(&weights);
+    index.add_entries("", [("a".to_owned(), weights), ("copy".to_owned(), copy)]);
+    ParameterModule::new(index).with_shared(shared.cloned())
+}
+
+fn asked(how: &str, sources: &[(&str, [u64; 3])]) -> Vec<Value> {
+    [vec![Value::Ref(Ref::NULL), bytes(how.as_bytes())], tables(sources)].concat()
+}
+
+/// How many buffers are found.
+fn find(module: &ParameterModule, how: &str, sources: &[(&str, [u64; 3])]) -> Option<usize> {
+    let found = results(module, "results.find", asked(how, sources), &[]).unwrap().remove(0);
+    let Value::Ref(list) = found else { panic!("{found:?} is no list") };
+    vmdata::list_values(&list, 100).map(|all| all.unwrap().len())
+}
+
+/// What is kept is computed of these.
+const SOURCES: &[(&str, [u64; 3])] = &[("a", [0, 0, 256]), ("a", [0, 0, 16])];
+
+fn keep(module: &ParameterModule, how: &str, fence: Option<&Fence>, buffers: &[&BufferSpan]) {
+    let fence = fence.map_or(Ref::NULL, |fence| Ref::new(FenceObject(fence.clone())));
+    let args = [vec![Value::Ref(fence)], asked(how, SOURCES)].concat();
+    let buffers: Vec<Value> =
+        buffers.iter().map(|span| Value::Ref(Ref::new(BufferObject((*span).clone())))).collect();
+    results(module, "results.keep", args, &buffers).unwrap();
+}
+
+#[test]
+fn results_are_found_by_how_and_of_what_they_are_computed() {
+    let bench = Bench::new();
+    let shared = Arc::new(SharedParameters::new());
+    let own = program(Some(&shared));
+    assert_eq!(find(&own, "joined", SOURCES), None);
+    let (one, two) = (bench.buffer(64), bench.buffer(32));
+    keep(&own, "joined", None, &[&one, &two]);
+    assert_eq!(find(&own, "joined", SOURCES), Some(2));
+    // Another program with the same bytes elsewhere.
+    let other = program(Some(&shared));
+    assert_eq!(find(&other, "joined", &[("copy", [0, 0, 256]), ("a", [0, 0, 16])]), Some(2));
+    for (how, sources) in [
+        ("turned", SOURCES),
+        ("joined", &SOURCES[..1]),
+        ("joined", &[("a", [0, 0, 256]), ("a", [16, 0, 16])]),
+        ("joined", &[("a", [0, 0, 16]), ("a", [0, 0, 256])]),
+    ] {
+        assert_eq!(find(&own, how, sources), None, "{how} {sources:?}");
+    }
+    drop(two);
+    assert_eq!(find(&own, "joined", SOURCES), None, "what nobody has is gone");
+    // What parameters do not have is an error.
+    let outside = asked("joined", &[("a", [200, 0, 100])]);
+    assert!(results(&own, "results.find", outside, &[]).is_err());
+}
+
+#[test]
+fn results_that_are_not_there_yet_or_not_shared_are_not_found() {
+    let bench = Bench::new();
+    let shared = Arc::new(SharedParameters::new());
+    let own = program(Some(&shared));
+    let one = bench.buffer(64);
+    // Who shares with nobody finds nothing, and keeps nothing.
+    keep(&own, "joined", None, &[&one]);
+    keep(&program(None), "alone", None, &[&one]);
+    assert_eq!((find(&program(None), "joined", SOURCES), find(&own, "alone", SOURCES)), (None, None));
+    let later = Fence::new(bench.device.create_semaphore(0).unwrap(), 1);
+    keep(&own, "later", Some(&later), &[&one]);
+    assert_eq!(find(&own, "later", SOURCES), None);
+    later.signal().unwrap();
+    assert_eq!(find(&own, "later", SOURCES), Some(1));
+    keep(&own, "part", None, &[&BufferSpan { length: 16, ..one.clone() }]);
+    assert_eq!(find(&own, "part", SOURCES), None);
+}

@@ -18,6 +18,7 @@ use crate::{
     pipeline::{CompilePool, Kernels},
     profile::Profiler,
     queue::{Deferred, Pace, Queue},
+    recordings::Recordings,
     semaphore::VulkanSemaphore,
     staging::Writes,
 };
@@ -31,6 +32,8 @@ pub(crate) struct Core {
     pub ctx: Arc<DeviceContext>,
     /// Its queues, in the plan's order.
     pub queues: Vec<Queue>,
+    /// What became of its recordings.
+    pub recordings: Arc<Recordings>,
     /// Its memory.
     pub allocator: Allocator,
     /// Builds pipelines.
@@ -72,6 +75,7 @@ impl Core {
             queues.map(|(i, q)| Queue::new(&ctx, progress.clone(), &pace, i, q)).collect::<Result<_>>()?;
         Ok(Arc::new(Core {
             allocator: Allocator::new(ctx.clone(), progress)?,
+            recordings: Arc::default(),
             compiler: CompilePool::new(ctx.options.compile_threads),
             kernels: Kernels::new(ctx.options.kept_kernels),
             pace,

@@ -10,6 +10,7 @@ use crate::{context::DeviceContext, descriptors::DescriptorPools};
 /// Memory for the commands and descriptor sets of one batch, recycled when the batch has finished.
 pub(crate) struct Recorder {
     ctx: Arc<DeviceContext>,
+    family: u32,
     pool: vk::CommandPool,
     buffers: Vec<vk::CommandBuffer>,
     used: usize,
@@ -28,7 +29,12 @@ impl Recorder {
             .map_err(|e| ctx.error("vkCreateCommandPool", e, "batch"))?;
         ctx.set_name(pool, "batch");
         let descriptors = DescriptorPools::new(ctx.clone());
-        Ok(Recorder { ctx: ctx.clone(), pool, buffers: Vec::new(), used: 0, descriptors })
+        Ok(Recorder { ctx: ctx.clone(), family, pool, buffers: Vec::new(), used: 0, descriptors })
+    }
+
+    /// The queue family that its command buffers are for.
+    pub fn family(&self) -> u32 {
+        self.family
     }
 
     /// Begins a command buffer.

@@ -196,6 +196,7 @@ impl Checker {
             tuning: self.tuning.read()?.tuning(),
             module_name: "module".to_owned(),
             parameters: inner::ParameterStorage::Embedded,
+            shares_results: false,
         })
     }
 

@@ -35,7 +35,7 @@ pub(super) fn join_whole(
     let Some(found) = found(graph, (past, made), shown) else { return };
     let nodes = &graph.body.nodes;
     let (location, element) = (nodes[found.stack].location.clone(), graph.tensor(made).element);
-    let Concat { outer, sizes, inner, dtype } = &found.each;
+    let Concat { outer, sizes, inner, dtype, written: _ } = &found.each;
     let (outer, inner, dtype, parts) = (*outer, *inner, *dtype, Size::from(found.new.len() as u64));
     let (total, added) = (sizes[0] + sizes[1], outer * sizes[1] * inner);
     let name = format!("{} to add", graph.tensor(made).name);
@@ -47,8 +47,8 @@ pub(super) fn join_whole(
         outputs: vec![output],
         location: location.clone(),
     };
-    let stacked = Concat { outer: 1.into(), sizes: vec![added; found.new.len()], inner: 1.into(), dtype };
-    let joined = Concat { outer: parts * outer, sizes: sizes.clone(), inner, dtype };
+    let stacked = Concat { sizes: vec![added; found.new.len()], ..Concat::new(1, &[], 1, dtype) };
+    let joined = Concat { sizes: sizes.clone(), ..Concat::new(parts * outer, &[], inner, dtype) };
     let mut made_of = vec![
         node(Operation::Concat(stacked), found.new.clone(), new),
         node(Operation::Concat(joined), vec![past, new], made),

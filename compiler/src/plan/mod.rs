@@ -33,9 +33,10 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
+use crate::control::Watch;
 use crate::{
     BASELINE, CompileError, CompileOptions, Control, ParameterStorage, Program, Stage, backend::Backend,
-    graph::Graph,
+    control::Watch, graph::Graph,
 };
 use flow::Flow;
 use group::Groups;
@@ -95,22 +96,9 @@ pub fn plan(
 ) -> Result<ModulePlan, CompileError> {
     let (targets, baseline) = targets(options)?;
     let watch = control.at(Stage::Planning);
-    let total = program.functions.iter().map(|function| function.versions.len()).sum();
-    let (mut pool, mut done) = (Pool::default(), 0);
+    let mut pool = Pool::default();
     let takers = Takers::new(backend, &targets);
-    let mut functions = Vec::new();
-    for function in &program.functions {
-        let mut flows = Vec::new();
-        for graph in &function.versions {
-            watch.step(done, total)?;
-            let _entered = graph.enter();
-            flows.push(from_graph::flow(graph, &mut pool, &|operation| takers.take(operation), watch)?);
-            crate::error::unpinned(&crate::SourceLocation::default())?;
-            done += 1;
-        }
-        functions.push(flows);
-    }
-    watch.step(total, total)?;
+    let functions = flows(program, &mut pool, &takers, watch)?;
     let external = matches!(options.parameters, ParameterStorage::External { .. });
     let is_shared = external && options.shares_results;
     let shared = if is_shared { Shared::of(&pool) } else { Shared::nothing(&pool) };
@@ -137,6 +125,30 @@ pub fn plan(
         targets: plans,
         baseline,
     })
+}
+
+/// The flow of each version of each function.
+fn flows(
+    program: &Program,
+    pool: &mut Pool,
+    takers: &Takers<'_>,
+    watch: Watch<'_>,
+) -> Result<Vec<Vec<Flow>>, CompileError> {
+    let total = program.functions.iter().map(|function| function.versions.len()).sum();
+    let (mut functions, mut done) = (Vec::new(), 0);
+    for function in &program.functions {
+        let mut flows = Vec::new();
+        for graph in &function.versions {
+            watch.step(done, total)?;
+            let _entered = graph.enter();
+            flows.push(from_graph::flow(graph, pool, &|operation| takers.take(operation), watch)?);
+            crate::error::unpinned(&crate::SourceLocation::default())?;
+            done += 1;
+        }
+        functions.push(flows);
+    }
+    watch.step(total, total)?;
+    Ok(functions)
 }
 
 /// What is done on a target: at load, and by the flows of each function.

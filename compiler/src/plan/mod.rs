@@ -33,7 +33,6 @@ mod tests;
 
 use halite_targets::{Capabilities, Target};
 
-use crate::control::Watch;
 use crate::{
     BASELINE, CompileError, CompileOptions, Control, ParameterStorage, Program, Stage, backend::Backend,
     control::Watch, graph::Graph,

@@ -248,7 +248,7 @@ impl<'a> Finder<'a> {
                 };
                 let count = self.graph.tensor(node.inputs[input]).count() / seat.runs.length;
                 let moved = || moving(concat.dtype, count, seat.runs, part.runs);
-                // What was computed elsewhere than it is joined would have been copied from where it is by itself.
+                // What is shown is copied from where it lies. What is computed in runs has to be in the runs that are joined.
                 let shown = seats.shown.contains_key(&self.made.root(node.inputs[input]));
                 part == seat || shown && moved().is_some_and(|op| (self.takes)(&op))
             }

@@ -2,7 +2,7 @@
 
 use halite_compiler::{
     CompileError, Function, Program,
-    build::{Builder, Sliding},
+    build::{Builder, Range, Sliding},
     graph::{ElementType, Graph, NodeOp, TensorId},
 };
 use halite_ops::{DType, Values, expression, reduce::ReduceKind};
@@ -94,6 +94,7 @@ pub fn all() -> Result<Vec<Sample>, CompileError> {
         random("convolutions", convolutions),
         random("views and transpositions", views),
         random("constants packed at load", packed),
+        random("channels of several images, cut out and joined", channels),
         random("independent branches", independent),
         random("several outputs, some of them twice", outputs),
         random("inputs and constants as outputs", passed_on),
@@ -174,6 +175,29 @@ fn packed(b: &mut Builder) -> Made {
     let y = b.binary(expression::Function::Sub, y, z)?;
     b.output("y", y);
     b.output("scaled", scaled);
+    Ok(())
+}
+
+/// What is cut out of each image is read where it lies, also by a concatenation, and what is joined is computed there: once more a part
+/// of it, and in a larger one.
+fn channels(b: &mut Builder) -> Made {
+    let x = b.input("x", F32, &[3, 32, 5, 8])?;
+    let cut = |b: &mut Builder, x, start, count| {
+        b.slice(x, &[Range::all(3), Range { start, step: 1, count }, Range::all(5), Range::all(8)])
+    };
+    let all = relu(b, x)?;
+    let (first, rest) = (cut(b, all, 0, 8)?, cut(b, all, 8, 24)?);
+    let filter = constant(b, &[12, 8, 3, 3])?;
+    let same = Sliding { pads: vec![(1, 1); 2], ..Sliding::plain(2) };
+    let made = b.conv(first, filter, None, &same, 1)?;
+    let joined = b.concat(&[made, rest], 1)?;
+    let middle = cut(b, joined, 4, 16)?;
+    let bent = b.unary(expression::Function::Neg, middle)?;
+    let wide = b.concat(&[joined, bent, first], 1)?;
+    let most = b.softmax(rest, 1, false)?;
+    for (name, id) in [("wide", wide), ("joined", joined), ("most", most)] {
+        b.output(name, id);
+    }
     Ok(())
 }
 

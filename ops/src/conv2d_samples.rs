@@ -4,7 +4,7 @@ use crate::{Activation, DType, conv2d::Conv2d, window::Layout};
 
 /// All of a type.
 pub(crate) fn channels_last(dtype: DType) -> Vec<Conv2d> {
-    [single_channels(dtype), eights(dtype)].concat()
+    [single_channels(dtype), eights(dtype), few_channels(dtype)].concat()
 }
 
 /// Groups of one channel that lie last, in fours.
@@ -63,5 +63,32 @@ fn eights(dtype: DType) -> Vec<Conv2d> {
         Conv2d { pads: [1, 1, 1, 1], activation: Activation::Relu, ..last([1, 6, 6, 512], [3, 3, 512, 64]) },
         last([1, 5, 4, 8], [7, 7, 8, 8]),
         Conv2d { pads: [3, 3, 3, 3], ..last([1, 5, 4, 8], [7, 7, 8, 8]) },
+    ]
+}
+
+/// Groups of few channels, which lie in whole words.
+fn few_channels(dtype: DType) -> Vec<Conv2d> {
+    let of = |input: [u64; 4], filter: [u64; 4], groups| Conv2d {
+        layout: Layout::Nhwc,
+        groups,
+        pads: [1, 1, 1, 1],
+        ..Conv2d::new(input, filter, dtype)
+    };
+    vec![
+        Conv2d {
+            bias: true,
+            residual: true,
+            activation: Activation::Relu,
+            ..of([2, 14, 14, 32], [3, 3, 4, 32], 8)
+        },
+        Conv2d { bias: true, strides: [2, 2], ..of([1, 13, 35, 64], [3, 3, 8, 64], 8) },
+        Conv2d { activation: Activation::Silu, ..of([2, 7, 7, 64], [3, 3, 16, 64], 4) },
+        Conv2d { dilations: [2, 3], residual: true, ..of([1, 10, 10, 32], [3, 3, 2, 32], 16) },
+        // The last filters are no sixteen, and groups of them share matrices.
+        Conv2d { bias: true, pads: [0, 2, 1, 0], ..of([3, 9, 9, 24], [3, 3, 8, 24], 3) },
+        Conv2d { bias: true, ..of([2, 8, 8, 48], [3, 3, 24, 48], 2) },
+        Conv2d { strides: [1, 2], bias: true, ..of([1, 9, 11, 64], [3, 3, 8, 32], 8) },
+        Conv2d { pads: [2, 2, 2, 2], ..of([1, 10, 11, 32], [5, 5, 4, 64], 8) },
+        Conv2d { pads: [0; 4], bias: true, ..of([2, 5, 40, 64], [1, 1, 32, 64], 2) },
     ]
 }

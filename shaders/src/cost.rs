@@ -428,7 +428,10 @@ mod tests {
         assert_eq!(first("input=8x56x56x128,filter=3x3x128x128"), "conv2d.f16.image192x128x64");
         assert_eq!(first("input=8x14x14x256,filter=3x3x256x256"), "conv2d.f16.image64x64x64s2");
         assert_eq!(first("input=8x7x7x512,filter=3x3x512x512"), "conv2d.f16.image128x128x64cut8");
-        assert!(first("input=8x28x28x192,filter=3x3x32x192,groups=6").contains(".image"));
+        assert!(first("input=8x28x28x192,filter=3x3x64x192,groups=3").contains(".image"));
+        for few in ["3x3x32x192,groups=6", "3x3x4x192,groups=48", "3x3x16x192,groups=12"] {
+            assert_eq!(first(&format!("input=8x28x28x192,filter={few}")), "conv2d.f16.groupedlast");
+        }
         assert!(!first("input=8x28x28x12,filter=3x3x12x12").contains(".image"));
     }
 

@@ -69,7 +69,7 @@ fn plain(graph: &mut Graph, node: &Node) -> Option<[Node; 2]> {
 }
 
 /// `scale / sqrt(variance + epsilon)` of each channel, in 32 bits whatever the tensors are.
-fn factor(graph: &mut Graph, node: &Node, norm: &Norm, parts: [Option<TensorId>; 2]) -> Node {
+pub(super) fn factor(graph: &mut Graph, node: &Node, norm: &Norm, parts: [Option<TensorId>; 2]) -> Node {
     let inputs: Vec<TensorId> = parts.into_iter().flatten().collect();
     let mut program = Expression::default();
     let sum = program.call(Function::Add, &[Operand::Input(0), norm.epsilon.0.into()]);

@@ -2,11 +2,12 @@
 //! places by filters there, whose rows are runs of whole words, and one of single channels reads neighbouring channels at once. With the
 //! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
-use halite_ops::{
-    DType, Op, Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout,
-};
+mod kind;
+
+use halite_ops::{Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout};
 use halite_sizes::Size;
 
+use self::kind::{Kind, known};
 use super::{
     Result, Uses,
     images::{self, Change, Images, LAST, Members, Order, resized},
@@ -18,27 +19,11 @@ use crate::{
 
 /// Filters, channels of a group, rows, columns to rows, columns, channels of a group, filters.
 const FILTERS: [usize; 4] = [2, 3, 1, 0];
-/// Places of a word: planes of a multiple of these begin at whole words.
-const WORD: u64 = 4;
-/// Channels that products read at once.
-const CHANNELS: u64 = 8;
-/// Most taps, each way, of kernels for 16-bit floats that read single channels.
-const MOST_TAPS: u64 = 7;
-/// Most taps of products over images.
-const MOST_WINDOW: u64 = 32;
 
 // What gains and costs are, in picoseconds on an H200 with eight images: `docs/results/kernels.md` has the times.
 /// A copy, and each byte that it reads and writes. Tests have a hundredth of the images, as the host computes them.
 const COPY: u64 = if cfg!(test) { 26_000 } else { 2_600_000 };
 const COPIED: u64 = 2;
-/// Of each byte that a product of one tap reads and writes, where planes begin anywhere, and where they begin at whole words.
-const ANYWHERE: u64 = 3;
-const AT_WORDS_TENTHS: u64 = 3;
-/// Of a million arithmetic operations of larger windows, and of those in groups.
-const WINDOW: u64 = 1_800;
-const GROUPED: u64 = 16_000;
-/// Channels and filters of a group for which tiles have room; fewer leave most of a tile empty.
-const OF_GROUP: u64 = 24;
 
 /// Gives such images their channels last where that saves more than it costs.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
@@ -92,7 +77,7 @@ impl Change for ChannelsLast {
         match operation {
             Operation::Conv2d(op) => match Kind::of(op)? {
                 Kind::Product => product(images, op, node),
-                Kind::SingleChannels | Kind::Window => channels_last(images, op, node),
+                Kind::SingleChannels | Kind::Window | Kind::FewChannels => channels_last(images, op, node),
             },
             Operation::Pool2d(op) => {
                 let image = image_of(images.graph, op, node)?;
@@ -112,70 +97,6 @@ impl Change for ChannelsLast {
             _ => None,
         }
     }
-}
-
-/// What a convolution is with the channels last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// One tap of all channels: a product of places by filters.
-    Product,
-    /// A filter for each channel.
-    SingleChannels,
-    /// Several taps, or strides, of all channels: a product over the image.
-    Window,
-}
-
-impl Kind {
-    fn of(op: &Conv2d) -> Option<Kind> {
-        let [_, channels, rows, columns] = op.input;
-        let channels = known(channels)?;
-        let places = known(rows)?.checked_mul(known(columns)?)?;
-        // Filters that cover their images become products by themselves.
-        let is_covered = op.shape().is_ok_and(|shape| shape.is_product());
-        if op.layout != Layout::Nchw || op.dtype != DType::F16 || places == 1 || is_covered {
-            return None;
-        }
-        let [filters, of_group, ..] = op.filter;
-        let kernel = [op.filter[2], op.filter[3]];
-        let filters_of_group = filters.checked_div(op.groups)?;
-        let in_words = of_group.is_multiple_of(CHANNELS) && filters_of_group.is_multiple_of(CHANNELS);
-        if in_words && (op.groups == 1 || of_group.min(filters_of_group) >= OF_GROUP) {
-            let is_product = kernel == [1, 1] && op.strides == [1, 1] && op.pads == [0; 4];
-            let fits = kernel[0].saturating_mul(kernel[1]) <= MOST_WINDOW;
-            return match is_product && op.groups == 1 {
-                true => Some(Kind::Product),
-                false => fits.then_some(Kind::Window),
-            };
-        }
-        let is_single = of_group == 1 && filters == channels && op.groups == channels;
-        let is_known =
-            kernel.iter().all(|taps| *taps <= MOST_TAPS) && op.dilations == [1, 1] && op.strides[1] <= 2;
-        (is_single && is_known && channels.is_multiple_of(4)).then_some(Kind::SingleChannels)
-    }
-
-    /// One of single channels gains a fifth of what a product of so many bytes does.
-    fn gains(self, op: &Conv2d) -> u64 {
-        let [images, channels, rows, columns] = op.input.map(Size::value);
-        let places = rows.saturating_mul(columns);
-        let all = channels.saturating_add(op.filter[0]).saturating_mul(images).saturating_mul(places);
-        let bytes = all.saturating_mul(op.dtype.size());
-        let begins_anywhere = !places.is_multiple_of(WORD);
-        match self {
-            Kind::Product if begins_anywhere => bytes.saturating_mul(ANYWHERE),
-            Kind::Product => bytes.saturating_mul(AT_WORDS_TENTHS) / 10,
-            Kind::SingleChannels if begins_anywhere => bytes.saturating_mul(ANYWHERE) / 5,
-            Kind::SingleChannels => 0,
-            // A number as large as that is no less than any cost.
-            Kind::Window => {
-                ((op.flops() / 1e6) as u64).saturating_mul(if op.groups == 1 { WINDOW } else { GROUPED })
-            }
-        }
-    }
-}
-
-/// A size that does not depend on inputs.
-fn known(size: Size) -> Option<u64> {
-    size.is_constant().then(|| size.value())
 }
 
 /// The product of all places by filters that such a convolution is.
@@ -456,8 +377,10 @@ mod tests {
             Kind::of(&Conv2d { groups, ..op })
         };
         assert_eq!(kind(12, 32), Some(Kind::Window));
-        assert_eq!(kind(12, 16), None);
         assert_eq!(kind(12, 28), None);
+        assert_eq!([kind(12, 16), kind(40, 4), kind(16, 2)], [Some(Kind::FewChannels); 3]);
+        // Channels that are no whole words, and groups that begin inside of words.
+        assert_eq!([kind(3, 4), kind(8, 6), kind(16, 10)], [None; 3]);
         assert_eq!(kind(12, 1), Some(Kind::SingleChannels));
         assert_eq!(kind(1, 8), Some(Kind::Window));
     }

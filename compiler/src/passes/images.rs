@@ -1,11 +1,12 @@
 //! Images of which the channels come first or last instead: where that is worth the copies around a group of operations, and what the
-//! operations of the group become. What is computed element by element, concatenations of channels, borders and look-ups take any order.
+//! operations of the group become. What is computed element by element, concatenations and slices of channels, borders and look-ups take any order.
 
 mod change;
 mod groups;
 mod order;
 mod prune;
 pub(super) mod resized;
+mod slice;
 mod state;
 
 pub(super) use self::{

@@ -34,6 +34,7 @@ mod norm_lines;
 mod normed;
 mod norms;
 mod pads;
+mod parallel;
 mod picked;
 mod places;
 mod precision;
@@ -125,6 +126,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(linear::fold_batch_norm),
     },
     Pass {
+        name: "parallel-convolutions",
+        summary: "makes one convolution of several of one image whose results are added",
+        needs: &["fold-batch-norm"],
+        run: Run::Regions(parallel::run),
+    },
+    Pass {
         name: "batch-norm-ahead",
         summary: "puts batch normalization by constants into the weights of the convolutions of one tap behind it",
         needs: &["fold-batch-norm"],
@@ -133,7 +140,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "plain-batch-norm",
         summary: "makes arithmetic of batch normalization by constants that an elementwise operation reads",
-        needs: &["fold-batch-norm", "batch-norm-ahead"],
+        needs: &["fold-batch-norm", "parallel-convolutions", "batch-norm-ahead"],
         run: Run::Regions(affine::run),
     },
     Pass {

@@ -446,8 +446,8 @@ fn a_curve_that_is_no_activation_stays_beside_the_product() {
 #[test]
 fn residuals_go_into_one_of_two_convolutions() {
     let mut b = Builder::new();
-    let x = b.input("x", DType::F32.into(), &[1, 4, 5, 6]).unwrap();
-    let (left, right) = (conv(&mut b, x, 8, 1), conv(&mut b, x, 8, 2));
+    let [x, other] = ["x", "other"].map(|name| b.input(name, DType::F32.into(), &[1, 4, 5, 6]).unwrap());
+    let (left, right) = (conv(&mut b, x, 8, 1), conv(&mut b, other, 8, 2));
     let y = b.binary(Function::Add, left, right).unwrap();
     let y = b.unary(Function::Relu, y).unwrap();
     let next = conv(&mut b, y, 8, 3);

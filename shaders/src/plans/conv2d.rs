@@ -241,6 +241,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
+        "grouped_last" => grouped::grouped_last(&shape, kernel),
         "image" => image::image(op, &shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),

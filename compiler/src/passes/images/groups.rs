@@ -9,6 +9,7 @@ use super::{
     change::{Change, Members},
     order::{Order, Read},
     prune::{prune, times},
+    slice::Slice,
 };
 use crate::{
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -169,6 +170,10 @@ impl Groups {
                 (side_by_side && node.inputs.iter().all(|id| four(graph, *id).is_some()))
                     .then(|| node.inputs.clone())?
             }
+            Operation::StridedCopy(op) => {
+                Slice::of(self.order, graph, op, node)?;
+                node.inputs.clone()
+            }
             Operation::Pad(op) => {
                 let sizes = four(graph, *node.inputs.first()?)?;
                 (op.input == sizes).then(|| node.inputs.clone())?
@@ -200,7 +205,7 @@ fn moves(order: Order, graph: &Graph, id: TensorId) -> bool {
 }
 
 /// The sizes of an image.
-fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
+pub(super) fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
     <[Size; 4]>::try_from(graph.tensor(id).sizes()).ok()
 }
 

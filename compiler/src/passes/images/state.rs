@@ -6,7 +6,10 @@ use bytes::Bytes;
 use halite_ops::{Operation, concat::Concat, copy::StridedCopy, elementwise::Elementwise, pad::Pad};
 use halite_sizes::Size;
 
-use super::order::{Order, Read};
+use super::{
+    order::{Order, Read},
+    slice::Slice,
+};
 use crate::{
     SourceLocation,
     graph::{Graph, Node, NodeOp, Region, Shape, Tensor, TensorId, each_region},
@@ -67,6 +70,11 @@ impl<'a> Images<'a> {
             }
             Operation::Concat(op) => self.concat(op, node)?,
             Operation::Pad(op) => self.pad(op, node),
+            Operation::StridedCopy(op) => {
+                let slice = Slice::of(self.order, self.graph, op, node)?;
+                let copy = slice.copy(self.order.there, op);
+                (Operation::StridedCopy(copy), vec![self.in_new_order(node.inputs[0], &node.location)])
+            }
             _ => return None,
         };
         self.push(operation, inputs, node);

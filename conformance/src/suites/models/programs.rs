@@ -95,6 +95,7 @@ pub fn all() -> Result<Vec<Sample>, CompileError> {
         random("views and transpositions", views),
         random("constants packed at load", packed),
         random("channels of several images, cut out and joined", channels),
+        random("parallel convolutions", parallel),
         random("independent branches", independent),
         random("several outputs, some of them twice", outputs),
         random("inputs and constants as outputs", passed_on),
@@ -198,6 +199,33 @@ fn channels(b: &mut Builder) -> Made {
     for (name, id) in [("wide", wide), ("joined", joined), ("most", most)] {
         b.output(name, id);
     }
+    Ok(())
+}
+
+/// Branches of one image that are added: of three kernels, in groups or not, and normalizations of the image.
+fn parallel(b: &mut Builder) -> Made {
+    let x = b.input("x", F32, &[2, 8, 9, 6])?;
+    let mut y = x;
+    for groups in [1, 4, 8] {
+        let mut branches = Vec::new();
+        for (size, around) in [((1, 1), (0, 0)), ((3, 3), (1, 1)), ((3, 5), (1, 2))] {
+            let filter = constant(b, &[8, 8 / groups, size.0, size.1])?;
+            let bias = constant(b, &[8])?;
+            let sliding =
+                Sliding { pads: vec![(around.0, around.0), (around.1, around.1)], ..Sliding::plain(2) };
+            branches.push(b.conv(y, filter, Some(bias), &sliding, groups)?);
+        }
+        let (mean, scale, beta) = (constant(b, &[8])?, constant(b, &[8])?, constant(b, &[8])?);
+        let variance = b.values(DType::F32, &[8], &Values::Float(vec![0.5; 8]))?;
+        branches.push(b.batch_norm(y, [mean, variance], Some(scale), Some(beta), 1e-3)?);
+        let (first, rest) = branches.split_first().expect("there are four");
+        let mut sum = *first;
+        for branch in rest {
+            sum = b.binary(expression::Function::Add, sum, *branch)?;
+        }
+        y = relu(b, sum)?;
+    }
+    b.output("y", y);
     Ok(())
 }
 

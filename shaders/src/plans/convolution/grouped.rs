@@ -15,6 +15,8 @@ const SIDE: u64 = 16;
 const SUBGROUPS: u64 = 4;
 /// Places of a matrix.
 const SEGMENT: u64 = 8;
+/// Channels of 16 bits in a word.
+const WORD: u64 = 8;
 /// Taps that are written out one after the other.
 const MOST_TAPS: u64 = 49;
 
@@ -49,13 +51,40 @@ fn tile(shape: &Convolution, [rows, columns]: [u64; 2], most_bytes: u64, enough:
         .map(|height| [height, segments])
 }
 
-/// Sixteen filters at a tile of an image for each workgroup.
+/// Sixteen filters at a tile of an image for each workgroup, with the channels first.
 pub(in crate::plans) fn grouped(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
-    let p = |name| kernel.params.get(name).map(u64::from);
-    let (w, (channels, filters)) = (&shape.window, (shape.channels, shape.filters));
     if shape.layout != Layout::Nchw {
         return Err(Unfit("wants channels first".into()));
     }
+    tiles_of_images(shape, kernel)
+}
+
+/// The same with the channels last, in words of eight.
+pub(in crate::plans) fn grouped_last(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
+    if shape.layout != Layout::Nhwc {
+        return Err(Unfit("wants channels last".into()));
+    }
+    let all = [shape.groups.saturating_mul(shape.channels), shape.groups.saturating_mul(shape.filters)];
+    if !all.iter().all(|channels| channels.is_multiple_of(WORD)) || !begins_at_words(shape) {
+        let (groups, channels, filters) = (shape.groups, shape.channels, shape.filters);
+        return Err(Unfit(format!(
+            "wants channels and filters in words of {WORD}, not {groups} groups of {channels} and {filters}"
+        )));
+    }
+    tiles_of_images(shape, kernel)
+}
+
+/// Whether what each sixteen filters read begins at a whole word.
+fn begins_at_words(shape: &Convolution) -> bool {
+    let (channels, filters) = (shape.channels, shape.filters.max(1));
+    // Sixteen filters either begin with a group, or lie in groups whose channels are whole words.
+    channels.is_multiple_of(WORD)
+        || (SIDE.is_multiple_of(filters) && (SIDE / filters).saturating_mul(channels).is_multiple_of(WORD))
+}
+
+fn tiles_of_images(shape: &Convolution, kernel: KernelInputs<'_>) -> Result<Plan, Unfit> {
+    let p = |name| kernel.params.get(name).map(u64::from);
+    let (w, (channels, filters)) = (&shape.window, (shape.channels, shape.filters));
     let read = channels_read(channels, filters);
     if shape.groups < 2 || channels < 2 || filters == 0 || read > p("most_channels")? {
         return Err(Unfit(format!(
@@ -100,6 +129,32 @@ mod tests {
         assert_eq!([channels_read(4, 4), channels_read(8, 8), channels_read(16, 16)], [16, 16, 16]);
         assert_eq!([channels_read(32, 32), channels_read(24, 24), channels_read(10, 10)], [32, 48, 30]);
         assert_eq!([channels_read(2, 1), channels_read(12, 6)], [32, 48]);
+    }
+
+    #[test]
+    fn channels_last_lie_in_whole_words() {
+        let of = |input: &str, filter: &str, groups: u64| {
+            let text = format!(
+                "conv2d:input={input},filter={filter},groups={groups},pads=1x1x1x1,dtype=f16,layout=nhwc"
+            );
+            let operation = Operation::parse(&text).unwrap();
+            let variant = variants_of("conv2d").find(|v| v.name == "conv2d.f16.groupedlast").unwrap();
+            variant
+                .plan(&operation)
+                .map(|plan| [plan.steps[0].constants[4], *plan.steps[0].constants.last().unwrap()])
+        };
+        assert_eq!(of("8x56x56x160", "3x3x4x160", 40), Ok([4, 1]));
+        assert_eq!(of("8x14x14x384", "3x3x32x384", 12), Ok([2, 2]));
+        assert_eq!(of("8x14x14x64", "3x3x8x32", 8), Ok([2, 2]), "filters that are fewer");
+        for (input, filter, groups) in [
+            ("8x14x14x60", "3x3x10x60", 6),
+            ("8x14x14x60", "3x3x4x60", 15),
+            ("8x14x14x64", "3x3x64x64", 1),
+            ("8x14x14x240", "3x3x24x240", 10),
+            ("8x14x14x120", "3x3x5x240", 24),
+        ] {
+            assert!(of(input, filter, groups).is_err(), "{filter}");
+        }
     }
 
     #[test]

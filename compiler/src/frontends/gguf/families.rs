@@ -1,8 +1,11 @@
 //! The architectures of GGUF files, as data.
 
-use super::family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed};
+use super::{
+    families_latent::{DEEPSEEK2, DEEPSEEK32, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
+    family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
+};
 
-const LLAMA: Family = Family {
+pub(super) const LLAMA: Family = Family {
     name: "llama",
     turn: Turn::Neighbours,
     activation: Activation::Silu,
@@ -45,6 +48,11 @@ const LLAMA: Family = Family {
     norms_turned: false,
     yarn_scale: None,
     bare_yarn: false,
+    indexer: None,
+    chooses_blocks: false,
+    late_index: false,
+    some_indexers: None,
+    connections: false,
     unscaled: false,
     bare_value_norm: false,
     own_caches: None,
@@ -77,6 +85,7 @@ const LLAMA: Family = Family {
     loops: false,
     adds_embeddings: false,
     gate_limit: None,
+    cuts_gates: false,
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
@@ -113,9 +122,6 @@ const NEOX: Family = Family { name: "gptneox", turn: Turn::Halves, flow: Flow::P
 const COMMAND_R: Family =
     Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
 const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
-/// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
-const DEEPSEEK2: Family =
-    Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), bare_yarn: true, ..LLAMA };
 /// The encoder of T5.
 const T5_ENCODER: Family = Family {
     name: "t5encoder",
@@ -226,6 +232,14 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family { name: "minimax-m2", ..QWEN },
     Family {
+        name: "minimax-m3",
+        activation: Activation::LimitedSilu,
+        indexer: Some(Turn::Halves),
+        chooses_blocks: true,
+        normed_experts: false,
+        ..QWEN
+    },
+    Family {
         name: "mimo2",
         local_of: 2,
         always_windowed: true,
@@ -278,6 +292,10 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
     DEEPSEEK2,
     Family { name: "mistral4", bare_yarn: false, ..DEEPSEEK2 },
+    // The same, where an indexer chooses the keys.
+    DEEPSEEK32,
+    GLM_DSA,
+    HY_V4,
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
@@ -318,7 +336,8 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
     // Delta nets with a decay of each place, beside latent attention without rotary embedding.
-    Family { name: "kimi-linear", plain_of: 1, ..LLAMA },
+    KIMI_LINEAR,
+    KIMI_K3,
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,
@@ -410,7 +429,13 @@ pub(super) const FAMILIES: &[Family] = &[
         ..QWEN
     },
     WINDOWS_TURNED,
-    Family { name: "maple", local_rope: LocalRope::OwnScaled, gate_limit: Some(7.0), ..WINDOWS_TURNED },
+    Family {
+        name: "maple",
+        local_rope: LocalRope::OwnScaled,
+        gate_limit: Some(7.0),
+        cuts_gates: true,
+        ..WINDOWS_TURNED
+    },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,

@@ -9,6 +9,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
+    connections::Connections,
     file::{File, Tensors},
     hyper::Hyper,
     layer::{Call, Given, Held, Place},
@@ -88,7 +89,11 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
     let (x, layers) = match &hyper.streams {
         Some(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
-        None => all_layers(b, &call, x, inputs, wanted)?,
+        None => match (&hyper.connections, hyper.block) {
+            (Some(own), _) => layers_of_connections(b, &call, x, own, (inputs, wanted))?,
+            (None, Some(block)) => call.layers_of_blocks(b, x, inputs, (wanted, block))?,
+            (None, None) => all_layers(b, &call, x, inputs, wanted)?,
+        },
     };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
@@ -151,6 +156,26 @@ fn layers_of_streams(
     b.at(SourceLocation::new("output"));
     let x = call.merged(b, x, streams)?;
     Ok((wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?, layers))
+}
+
+/// The same where parts of layers take sums of them.
+fn layers_of_connections(
+    b: &mut Builder,
+    call: &Call<'_>,
+    x: TensorId,
+    connections: &Connections,
+    (inputs, wanted): (&Inputs, Option<TensorId>),
+) -> Result<(TensorId, Vec<Held>)> {
+    let (mut x, mut layers) = (call.connected(b, x, connections)?, Vec::new());
+    for (layer, held) in (0..call.hyper.layers).zip(&inputs.layers) {
+        let given = Given { layer, x, held, wanted: None };
+        let (state, own) = call.layer_of_connections(b, given, connections)?;
+        x = state;
+        layers.push(own);
+    }
+    b.at(SourceLocation::new("output"));
+    let x = wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?;
+    Ok((call.disconnected(b, x, connections)?, layers))
 }
 
 /// Whether embeddings have a norm.

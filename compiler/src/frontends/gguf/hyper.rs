@@ -6,11 +6,13 @@ use halite_formats::gguf::Value;
 
 use super::{
     Result,
+    connections::Connections,
     experts::Experts,
     families::FAMILIES,
     family::{Activation, Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
     heads::{Attends, Heads, buckets, window},
+    indexer::Indexer,
     keys::Keys,
     latent::Latent,
     limits::{both_limits, sparsity},
@@ -51,6 +53,14 @@ pub(super) struct Hyper {
     pub xielu: Vec<XIelu>,
     /// The states of a token, where there are several.
     pub streams: Option<Streams>,
+    /// The same where parts of layers take sums of them.
+    pub connections: Option<Connections>,
+    /// How many layers a block has, where parts of layers take sums of the states at the beginnings of blocks.
+    pub block: Option<u64>,
+    /// What the factors of feed-forward networks are bent to be within; of the second perhaps nothing.
+    pub bends: Option<(f64, Option<f64>)>,
+    /// What logarithms of decays are bent to be above, where they are.
+    pub decay_bound: Option<f64>,
     /// How many deviations above the mean a gate's numbers are that feed-forward networks keep, of layers that do not keep all.
     pub sparsity: Vec<Option<f64>>,
     /// What the factors of feed-forward networks are within, of each layer: of those that all tokens have, and of experts.
@@ -70,6 +80,8 @@ pub(super) struct Hyper {
     pub window: Option<u64>,
     /// The sizes of latent attention, if it is that.
     pub latent: Option<Latent>,
+    /// What chooses the keys that layers attend to, if something does.
+    pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
     pub temperature: Option<Temperature>,
     /// Factor of scores.
@@ -210,6 +222,10 @@ impl Hyper {
             mixers,
             xielu: xielu(&keys, layers)?,
             streams: Streams::read(&keys)?,
+            connections: Connections::read(&keys)?,
+            block: keys.optional("attn_res.block_size")?.filter(|layers| *layers > 0),
+            bends: bends(&keys)?,
+            decay_bound: keys.float("kda.gate_lower_bound")?,
             sparsity: sparsity(&keys, layers)?,
             experts: Experts::read(&keys)?,
             limits: both_limits(&keys, layers)?,
@@ -219,6 +235,7 @@ impl Hyper {
             local_rope,
             window,
             latent,
+            indexer: Indexer::read(&keys, layers, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
             scale,
             attends,
@@ -267,6 +284,11 @@ impl Hyper {
         self.mixer(layer).attends && self.shares(layer).is_none()
     }
 
+    /// The indexer of a layer, if it has one.
+    pub fn indexer_of(&self, layer: u64) -> Option<&Indexer> {
+        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize])
+    }
+
     /// The window of a layer, if it has one.
     pub fn window_of(&self, layer: u64) -> Option<u64> {
         self.window.filter(|_| self.attends[layer as usize].windowed)
@@ -308,6 +330,16 @@ fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
         Activation::XIelu => XIelu::of_layers(keys.file, layers),
         _ => Ok(Vec::new()),
     }
+}
+
+/// What the factors of feed-forward networks are bent to be within.
+fn bends(keys: &Keys<'_>) -> Result<Option<(f64, Option<f64>)>> {
+    if keys.family.activation != Activation::Situ {
+        return Ok(None);
+    }
+    let name = "activation.situ_beta";
+    let first = keys.factor(name)?.ok_or_else(|| keys.missing(name))?;
+    Ok(Some((first, keys.float("activation.situ_linear_beta")?.filter(|own| *own > 0.0))))
 }
 
 /// Which layers have rotary embedding.

@@ -58,6 +58,7 @@ def drawn_k3(random):
     keys |= {"kda.gate_lower_bound": one(-5.0, -1.0)} if random.integers(2) else {}
     keys |= {"expert_weights_norm": one(True, False)} if random.integers(2) else {}
     is_normed, is_gated, is_low = (random.integers(2) for _ in range(3))
+    keys |= {"attention.q_lora_rank": q_rank} if is_low else {}
 
     def later(layer):
         """The parts of a layer."""

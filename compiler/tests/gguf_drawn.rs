@@ -53,6 +53,8 @@ fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
         ("hy_v4", "hy_v4.hyper_connection.magnitude", "hy_v4.hyper_connection.magnitudx"),
         ("hy_v4", "blk.0.hc_ffn_fn.weight", "blk.0.hc_ffn_fx.weight"),
         ("hy_v4", "output_hc_base.weight", "output_hc_basx.weight"),
+        ("minimax-m3", "minimax-m3.attention.indexer.block_size", "minimax-m3.attention.indexer.block_sizx"),
+        ("minimax-m3", "blk.1.indexer.q_proj.weight", "blk.1.indexer.q_prox.weight"),
         ("nanbeige", "nanbeige.num_loops", "nanbeige.num_loopx"),
         ("maion-coder", "blk.1.ffn_latent_up.weight", "blk.1.ffn_latent_ux.weight"),
         ("talkie", "blk.1.layer_output_scale.weight", "blk.1.layer_output_scalx.weight"),

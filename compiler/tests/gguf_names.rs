@@ -17,7 +17,8 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 83] = [
+pub(crate) const FAMILIES: [&str; 84] = [
+    "minimax-m3",
     "deepseek32",
     "glm-dsa",
     "hy_v4",
@@ -132,7 +133,8 @@ pub(crate) const ENCODERS: [&str; 9] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 23] = [
+pub(crate) const STEPPED: [&str; 24] = [
+    "minimax-m3",
     "deepseek32",
     "glm-dsa",
     "hy_v4",

@@ -607,6 +607,17 @@ CASES |= {
         [[*LATENT, *CONNECTED, *INDEXER, *DENSE], [*LATENT, *CONNECTED, *ROUTED, *SHARED, *CHOICE]],
         [["output_norm", WIDTH], ["output", "vocabulary", WIDTH], ["output_hc_fn", STATES, STATES * WIDTH], ["output_hc_base", STATES], ["output_hc_scale", 1]],
     ),
+    "minimax-m3": (
+        "minimax-m3",
+        {
+            **LATE_EXPERTS, "attention.indexer.head_count": KV_HEADS, "attention.indexer.key_length": 32, "attention.indexer.top_k": 2, "attention.indexer.block_size": 4,
+            "attention.indexer.local_blocks": 1, "rope.dimension_count": DIM // 2, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.0,
+        },
+        [
+            [*PLAIN, *HEAD_NORMS, *FEED_NORM, *DENSE],
+            [*PLAIN, *HEAD_NORMS, ["indexer.q_proj", KV_HEADS * 32, WIDTH], ["indexer.k_proj", 32, WIDTH], ["indexer.q_norm", 32], ["indexer.k_norm", 32], *FEED_NORM, *ROUTED, *SHARED, *CHOICE],
+        ],
+    ),
     "kimi-k3": (
         "kimi-k3",
         {**KIMI_KEYS, "activation.situ_beta": 0.5, "activation.situ_linear_beta": 0.7, "attn_res.block_size": 2, "expert_latent_length": K3_SHORT, "kda.gate_lower_bound": -5.0},

@@ -13,6 +13,7 @@ use super::{
     file::{File, Tensors},
     hyper::Hyper,
     layer::{Call, Given, Held, Place},
+    paths::Paths,
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
@@ -87,13 +88,11 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
         count.is_constant() && count == 1
     };
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
-    let (x, layers) = match &hyper.streams {
-        Some(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
-        None => match (&hyper.connections, hyper.block) {
-            (Some(own), _) => layers_of_connections(b, &call, x, own, (inputs, wanted))?,
-            (None, Some(block)) => call.layers_of_blocks(b, x, inputs, (wanted, block))?,
-            (None, None) => all_layers(b, &call, x, inputs, wanted)?,
-        },
+    let (x, layers) = match &hyper.paths {
+        Paths::One => all_layers(b, &call, x, inputs, wanted)?,
+        Paths::Streams(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
+        Paths::Connections(own) => layers_of_connections(b, &call, x, own, (inputs, wanted))?,
+        Paths::Blocks(block) => call.layers_of_blocks(b, x, inputs, (wanted, *block))?,
     };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;

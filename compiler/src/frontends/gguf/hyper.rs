@@ -6,24 +6,22 @@ use halite_formats::gguf::Value;
 
 use super::{
     Result,
-    connections::Connections,
     experts::Experts,
     families::FAMILIES,
-    family::{Activation, Family, Flow, Turn, Unwindowed},
+    family::{Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
     heads::{Attends, Heads, buckets, window},
     indexer::Indexer,
     keys::Keys,
     latent::Latent,
-    limits::{both_limits, sparsity},
+    limits::Activations,
     loops::{Loops, MOST_LAYERS},
+    paths::Paths,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
     ropes::{ropes, turn, yarn_multiplier},
-    streams::Streams,
     tokens::{suppressed, vocabulary},
     unknown,
-    xielu::XIelu,
 };
 
 /// The numbers of a decoder.
@@ -49,22 +47,12 @@ pub(super) struct Hyper {
     pub flow: Flow,
     /// The parts of each layer.
     pub mixers: Vec<Mixer>,
-    /// The numbers of an activation that has some in each layer.
-    pub xielu: Vec<XIelu>,
-    /// The states of a token, where there are several.
-    pub streams: Option<Streams>,
-    /// The same where parts of layers take sums of them.
-    pub connections: Option<Connections>,
-    /// How many layers a block has, where parts of layers take sums of the states at the beginnings of blocks.
-    pub block: Option<u64>,
-    /// What the factors of feed-forward networks are bent to be within; of the second perhaps nothing.
-    pub bends: Option<(f64, Option<f64>)>,
+    /// How states go through layers.
+    pub paths: Paths,
+    /// The numbers of feed-forward networks' activations.
+    pub activations: Activations,
     /// What logarithms of decays are bent to be above, where they are.
     pub decay_bound: Option<f64>,
-    /// How many deviations above the mean a gate's numbers are that feed-forward networks keep, of layers that do not keep all.
-    pub sparsity: Vec<Option<f64>>,
-    /// What the factors of feed-forward networks are within, of each layer: of those that all tokens have, and of experts.
-    pub limits: [Vec<Option<f64>>; 2],
     /// Factor of what attention finds.
     pub value_scale: Option<f64>,
     /// The experts of layers that have some.
@@ -220,15 +208,10 @@ impl Hyper {
             centred,
             flow: flow(&keys)?,
             mixers,
-            xielu: xielu(&keys, layers)?,
-            streams: Streams::read(&keys)?,
-            connections: Connections::read(&keys)?,
-            block: keys.optional("attn_res.block_size")?.filter(|layers| *layers > 0),
-            bends: bends(&keys)?,
             decay_bound: keys.float("kda.gate_lower_bound")?,
-            sparsity: sparsity(&keys, layers)?,
             experts: Experts::read(&keys)?,
-            limits: both_limits(&keys, layers)?,
+            paths: Paths::read(&keys)?,
+            activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turn: turn(&keys)?,
             turned: turned(&keys, &attends, window)?,
@@ -322,24 +305,6 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
-}
-
-/// The numbers of the activation, where it has some.
-fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
-    match keys.family.activation {
-        Activation::XIelu => XIelu::of_layers(keys.file, layers),
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// What the factors of feed-forward networks are bent to be within.
-fn bends(keys: &Keys<'_>) -> Result<Option<(f64, Option<f64>)>> {
-    if keys.family.activation != Activation::Situ {
-        return Ok(None);
-    }
-    let name = "activation.situ_beta";
-    let first = keys.factor(name)?.ok_or_else(|| keys.missing(name))?;
-    Ok(Some((first, keys.float("activation.situ_linear_beta")?.filter(|own| *own > 0.0))))
 }
 
 /// Which layers have rotary embedding.

@@ -79,7 +79,7 @@ impl Call<'_> {
         let [rows, used] = b.sizes(chosen)[..] else { return Err(b.invalid("experts of no rows")) };
         let width = b.sizes(x)[1].exact();
         let inner = self.columns_of(layer, &format!("ffn_down_{kind}"))?;
-        let limit = h.limits[1][layer as usize];
+        let limit = h.activations.limits[1][layer as usize];
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
             self.expert_part(b, [x, chosen], layer, &format!("ffn_{part}_{kind}"), [count, rows, length])
         };
@@ -213,7 +213,7 @@ impl Call<'_> {
         let made = match self.tensors.find(&self.name(layer, "ffn_gate_shexp", "weight")) {
             Some(_) => {
                 let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
-                self.gated(b, [gate, up], self.hyper.limits[0][layer as usize])?
+                self.gated(b, [gate, up], self.hyper.activations.limits[0][layer as usize])?
             }
             None => self.activated(b, up, layer)?,
         };
@@ -237,7 +237,7 @@ impl Call<'_> {
         let activation = self.hyper.family.activation;
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         b.map(&[gate, up], DType::F32, |p, x| {
-            if let Some((first, second)) = self.hyper.bends {
+            if let Some((first, second)) = self.hyper.activations.bends {
                 let part = p.call(Function::Sigmoid, &[x[0]]);
                 let gate = bowed(p, x[0], first);
                 let up = second.map_or(x[1], |second| bowed(p, x[1], second));
@@ -274,7 +274,7 @@ impl Call<'_> {
             Activation::GeluOfGates => Activation::Relu,
             own => own,
         };
-        if let Some(numbers) = self.hyper.xielu.get(layer as usize) {
+        if let Some(numbers) = self.hyper.activations.xielu.get(layer as usize) {
             return b.map(&[x], DType::F32, |p, x| numbers.bent(p, x[0]));
         }
         b.map(&[x], DType::F32, |p, x| bent(p, activation, x[0]))

@@ -32,6 +32,7 @@ mod limits;
 mod loops;
 mod mixture;
 mod model;
+mod paths;
 mod pieces;
 mod read_by;
 mod recurrent;

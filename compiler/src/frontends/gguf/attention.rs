@@ -12,8 +12,8 @@ use super::{
     Result,
     family::{Flow, Turn},
     hyper::Temperature,
+    indexer::Chosen,
     layer::{Caches, Call, Held},
-    sparse::Chosen,
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},

@@ -12,9 +12,8 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    indexer::{Blocks, Indexer},
+    indexer::{Blocks, Chosen, Indexer},
     layer::Call,
-    sparse::Chosen,
     steps::float,
 };
 use crate::{

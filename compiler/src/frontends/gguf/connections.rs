@@ -12,45 +12,14 @@ use halite_sizes::Size;
 use super::{
     Result,
     file::{invalid, missing},
-    keys::Keys,
     layer::{Call, Given, Held},
+    paths::Connections,
     steps::float,
 };
 use crate::{
     build::{Builder, Normalization},
     graph::TensorId,
 };
-
-/// Most states of a token.
-const MOST_STATES: u64 = 16;
-
-/// The states of a token.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Connections {
-    pub count: u64,
-    /// What is added to weights.
-    pub epsilon: f64,
-    /// What weights of what is added are within.
-    pub magnitude: f64,
-}
-
-impl Connections {
-    /// Reads what the metadata say of them, in an architecture that has them.
-    pub fn read(keys: &Keys<'_>) -> Result<Option<Connections>> {
-        if !keys.family.connections {
-            return Ok(None);
-        }
-        let count = keys.count("hyper_connection.count")?;
-        if count > MOST_STATES {
-            let key = keys.key("hyper_connection.count");
-            return Err(invalid(format!("'{key}' is {count}; there are 1 to {MOST_STATES}")));
-        }
-        let number = |name: &str| keys.float(name)?.ok_or_else(|| keys.missing(name));
-        let (epsilon, magnitude) =
-            (number("hyper_connection.epsilon")?, number("hyper_connection.magnitude")?);
-        Ok(Some(Connections { count, epsilon, magnitude }))
-    }
-}
 
 impl Call<'_> {
     /// The states of tokens, `[rows, count, width]`: each is the embedding.

@@ -1,7 +1,7 @@
 //! The architectures with latent attention, as data.
 
 use super::{
-    families::LLAMA,
+    families_base::LLAMA,
     family::{Activation, Family, Turn},
 };
 

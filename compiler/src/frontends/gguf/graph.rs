@@ -9,11 +9,10 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    connections::Connections,
     file::{File, Tensors},
     hyper::Hyper,
     layer::{Call, Given, Held, Place},
-    paths::Paths,
+    paths::{Connections, Paths},
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},

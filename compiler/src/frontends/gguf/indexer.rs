@@ -7,6 +7,7 @@ use super::{
     file::{invalid, unsupported},
     keys::Keys,
 };
+use crate::graph::TensorId;
 
 /// Most heads.
 const MOST_HEADS: u64 = 1 << 10;
@@ -18,6 +19,18 @@ const MOST_BLOCK: u64 = 1 << 16;
 const EVERY: u64 = 4;
 /// What the norm of keys adds to squares, in architectures that do not say.
 const EPSILON: f32 = 1e-6;
+
+/// Keys that an indexer chose for tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Chosen {
+    /// All of them.
+    All,
+    /// What is added to scores, `f32[sequences, 1 or heads, len, keys]`.
+    Masked(TensorId),
+    /// Of one token for each sequence: where they are among those of all sequences, `i64[sequences * count]`, and what is added to their
+    /// scores, `f32[sequences, 1, 1, count]`.
+    Listed { places: TensorId, mask: TensorId, count: u64 },
+}
 
 /// Blocks of keys, which are chosen as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

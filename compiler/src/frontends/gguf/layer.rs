@@ -14,9 +14,9 @@ use super::{
     family::Flow,
     file::{Tensors, missing},
     hyper::Hyper,
+    indexer::Chosen,
     read_by::leaves_alone,
     recurrent::Recurrent,
-    sparse::Chosen,
     steps::Steps,
 };
 use crate::{

@@ -14,6 +14,7 @@ mod delta_net;
 mod embed;
 mod experts;
 mod families;
+mod families_base;
 mod families_latent;
 mod family;
 mod feed;

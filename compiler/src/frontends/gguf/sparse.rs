@@ -13,25 +13,13 @@ use super::{
     Result,
     family::Turn,
     file::missing,
-    indexer::Indexer,
+    indexer::{Chosen, Indexer},
     layer::{Caches, Call},
 };
 use crate::{
     build::{Builder, Normalization, Range},
     graph::TensorId,
 };
-
-/// Keys that an indexer chose for tokens.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Chosen {
-    /// All of them.
-    All,
-    /// What is added to scores, `f32[sequences, 1 or heads, len, keys]`.
-    Masked(TensorId),
-    /// Of one token for each sequence: where they are among those of all sequences, `i64[sequences * count]`, and what is added to their
-    /// scores, `f32[sequences, 1, 1, count]`.
-    Listed { places: TensorId, mask: TensorId, count: u64 },
-}
 
 impl Call<'_> {
     /// The keys that a layer attends to, and the indexer's keys with those of the new tokens, where the layer has one.

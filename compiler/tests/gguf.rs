@@ -237,9 +237,9 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     let text = refused("gemma3.gguf", &[("gemma3", "gamma3")]);
     assert!(text.contains("'gamma3'") && text.contains("there are: llama, qwen2"), "{text}");
     assert!(text.contains("of known kinds"), "{text}");
-    let strange = |name: &str| refused("llama.gguf", &[("llama", "hy_v4"), ("blk.1.attn_norm.weight", name)]);
+    let strange = |name: &str| refused("llama.gguf", &[("llama", "hy_v9"), ("blk.1.attn_norm.weight", name)]);
     let text = strange("blk.1.indexer.q.weight");
-    assert!(text.contains("'hy_v4'") && text.contains("there are: llama, qwen2"), "{text}");
+    assert!(text.contains("'hy_v9'") && text.contains("there are: llama, qwen2"), "{text}");
     assert!(
         text.contains("what is missing: attention to keys that an indexer chooses (blk.*.indexer.q.weight)"),
         "{text}"

@@ -17,7 +17,12 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 79] = [
+pub(crate) const FAMILIES: [&str; 84] = [
+    "minimax-m3",
+    "deepseek32",
+    "glm-dsa",
+    "hy_v4",
+    "kimi-k3",
     "nanbeige",
     "nanbeige-bare",
     "talkie",
@@ -100,7 +105,7 @@ pub(crate) const FAMILIES: [&str; 79] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 10] = [
+pub(crate) const RECURRENT: [&str; 11] = [
     "rwkv6",
     "rwkv7",
     "lfm2",
@@ -111,6 +116,7 @@ pub(crate) const RECURRENT: [&str; 10] = [
     "jamba",
     "plamo2",
     "kimi-linear",
+    "kimi-k3",
 ];
 
 /// Encoders of `conformance/models/gguf_families.py`.
@@ -127,7 +133,11 @@ pub(crate) const ENCODERS: [&str; 9] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 20] = [
+pub(crate) const STEPPED: [&str; 24] = [
+    "minimax-m3",
+    "deepseek32",
+    "glm-dsa",
+    "hy_v4",
     "nanbeige",
     "talkie",
     "llama",

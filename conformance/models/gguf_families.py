@@ -569,6 +569,66 @@ CASES["kimi-linear"] = (
     "kimi-linear", KIMI_KEYS,
     [[*KIMI_KDA, *DENSE], [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, *FEED_NORM, *KIMI_MIXTURE], [*KIMI_KDA, *KIMI_MIXTURE]],
 )  # fmt: skip
+# Attention to keys that an indexer chooses, of one layer or of several, and with several states of a token; and layers that attend to the
+# states before.
+INDEX_HEADS, INDEX = 16, 64
+INDEX_KEYS = {"attention.indexer.head_count": INDEX_HEADS, "attention.indexer.key_length": INDEX, "attention.indexer.top_k": 8}
+INDEXER = [
+    ["indexer.k_norm", INDEX], ["indexer.k_norm.bias", INDEX], ["indexer.proj", INDEX_HEADS, WIDTH], ["indexer.attn_k", INDEX, WIDTH],
+    ["indexer.attn_q_b", INDEX_HEADS * INDEX, Q_RANK],
+]  # fmt: skip
+STATES = 4
+CONNECTED = [
+    *[[f"hc_{part}_{name}", *dims] for part in ("attn", "ffn") for name, dims in (("fn", [2 * STATES, STATES * WIDTH]), ("base", [2 * STATES]), ("scale", [2]))],
+    ["attn_sinks", HEADS], ["attn_gate", HEADS * VALUE, WIDTH],
+]  # fmt: skip
+K3_KDA = [["ssm_a", HEADS] if part[0] == "ssm_a" else ["ssm_g", HEADS * KDA, WIDTH] if part[0] == "ssm_g_a" else part for part in KIMI_KDA if part[0] != "ssm_g_b"]
+K3_RES = [["attn_res_score", WIDTH], ["ffn_res_score", WIDTH]]
+K3_SHORT = 64
+K3_ROUTED = [
+    ["ffn_gate_inp", EXPERTS, WIDTH], *[[f"ffn_{name}_exps", EXPERTS, *([K3_SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, K3_SHORT])] for name in ("gate", "up", "down")],
+    ["ffn_routed_down", K3_SHORT, WIDTH], ["ffn_routed_up", WIDTH, K3_SHORT], ["ffn_routed_norm", K3_SHORT], *SHARED, *CHOICE,
+]  # fmt: skip
+CASES |= {
+    "deepseek32": (
+        "deepseek32", {**LATE_EXPERTS, **LATENT_KEYS, **YARN, **INDEX_KEYS, "rope.scaling.yarn_log_multiplier": 0.07, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5},
+        [[*LATENT, *INDEXER, *DENSE], [*LATENT, *INDEXER, *ROUTED, *SHARED, *CHOICE]],
+    ),
+    "glm-dsa": (
+        "glm-dsa", {**LATE_EXPERTS, **LATENT_KEYS, **INDEX_KEYS, "attention.indexer.types": [True, False], "expert_weights_norm": True, "expert_weights_scale": 2.5},
+        [[*LATENT, *INDEXER, *DENSE], [*LATENT, *ROUTED, *SHARED, *CHOICE]],
+    ),
+    "hy_v4": (
+        "hy_v4",
+        {
+            **LATE_EXPERTS, **LATENT_KEYS, **INDEX_KEYS, "attention.indexer.types": [True, False], "hyper_connection.count": STATES, "hyper_connection.epsilon": 1e-6,
+            "hyper_connection.magnitude": 2.0, "swiglu_clamp_exp": 0.5, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5,
+        },
+        [[*LATENT, *CONNECTED, *INDEXER, *DENSE], [*LATENT, *CONNECTED, *ROUTED, *SHARED, *CHOICE]],
+        [["output_norm", WIDTH], ["output", "vocabulary", WIDTH], ["output_hc_fn", STATES, STATES * WIDTH], ["output_hc_base", STATES], ["output_hc_scale", 1]],
+    ),
+    "minimax-m3": (
+        "minimax-m3",
+        {
+            **LATE_EXPERTS, "attention.indexer.head_count": KV_HEADS, "attention.indexer.key_length": 32, "attention.indexer.top_k": 2, "attention.indexer.block_size": 4,
+            "attention.indexer.local_blocks": 1, "rope.dimension_count": DIM // 2, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.0,
+        },
+        [
+            [*PLAIN, *HEAD_NORMS, *FEED_NORM, *DENSE],
+            [*PLAIN, *HEAD_NORMS, ["indexer.q_proj", KV_HEADS * 32, WIDTH], ["indexer.k_proj", 32, WIDTH], ["indexer.q_norm", 32], ["indexer.k_norm", 32], *FEED_NORM, *ROUTED, *SHARED, *CHOICE],
+        ],
+    ),
+    "kimi-k3": (
+        "kimi-k3",
+        {**KIMI_KEYS, "activation.situ_beta": 0.5, "activation.situ_linear_beta": 0.7, "attn_res.block_size": 2, "expert_latent_length": K3_SHORT, "kda.gate_lower_bound": -5.0},
+        [
+            [*K3_KDA, *K3_RES, *DENSE],
+            [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, ["attn_gate", HEADS * VALUE, WIDTH], *FEED_NORM, *K3_RES, *K3_ROUTED],
+            [*K3_KDA, *K3_RES, *K3_ROUTED],
+        ],
+        [["output_norm", WIDTH], ["output", "vocabulary", WIDTH], ["output_res_score", WIDTH]],
+    ),
+}
 # Layers gone through twice; embeddings that layers add again; experts on a shorter row, and with limits, in models whose layers have windows and
 # rotary embedding or neither.
 SHORT = 64

@@ -1,6 +1,6 @@
-"""Small random GGUF models of architecture `kimi-linear`, of random sizes, for comparisons with llama.cpp.
+"""Small random GGUF models of architectures `kimi-linear` and `kimi-k3`, of random sizes, for comparisons with llama.cpp.
 
-    python gguf_kimi.py FOLDER LIBRARIES COUNT SEED
+    python gguf_kimi.py FOLDER LIBRARIES COUNT SEED [ARCHITECTURE]
 
 does what gguf_plamo2.py does for its own.
 """
@@ -47,5 +47,44 @@ def drawn(random):
     return keys, layers, [["output_norm", width], ["output", "vocabulary", width]], {"rate": one(0.2, 1.0, 16.0)}
 
 
+def drawn_k3(random):
+    """The same of the later models: layers attend to the states before, experts work on shorter rows, and gates are whole."""
+    one = lambda *of: of[int(random.integers(len(of)))]
+    keys, layers, model, given = drawn(random)
+    width, heads, size = keys["embedding_length"], keys["attention.head_count"], keys["kda.head_dim"]
+    value, short, block, q_rank = keys["attention.value_length_mla"], one(0, 32, 64), one(0, 1, 2, 3), one(32, 64)
+    keys |= {"activation.situ_beta": one(0.5, 4.0), "activation.situ_linear_beta": one(0.0, 0.7, 25.0), "attn_res.block_size": block}
+    keys |= {"expert_latent_length": short} if short else {}
+    keys |= {"kda.gate_lower_bound": one(-5.0, -1.0)} if random.integers(2) else {}
+    keys |= {"expert_weights_norm": one(True, False)} if random.integers(2) else {}
+    is_normed, is_gated, is_low = (random.integers(2) for _ in range(3))
+    keys |= {"attention.q_lora_rank": q_rank} if is_low else {}
+
+    def later(layer):
+        """The parts of a layer."""
+        made = []
+        for name, *dims in layer:
+            if name == "ssm_g_a":
+                made.append(["ssm_g", heads * size, width])
+            elif name.endswith("_exps") and short:
+                dims[1 if name == "ffn_down_exps" else 2] = short
+                made.append([name, *dims])
+            elif name == "attn_q" and is_low and any(own[0] == "attn_kv_a_mqa" for own in layer):
+                made += [["attn_q_a", q_rank, width], ["attn_q_a_norm", q_rank], ["attn_q_b", dims[0], q_rank]]
+            elif name == "ssm_a":
+                made.append([name, heads])
+            elif name != "ssm_g_b":
+                made.append([name, *dims])
+        names = [own[0] for own in made]
+        made += [["attn_gate", heads * value, width]] if is_gated and "attn_kv_a_mqa" in names else []
+        if "ffn_gate_inp" in names and short:
+            made += [["ffn_routed_down", short, width], ["ffn_routed_up", width, short], *([["ffn_routed_norm", short]] if is_normed else [])]
+        return made + ([["attn_res_score", width], ["ffn_res_score", width]] if block else [])
+
+    whole = [*model, *([["output_res_score", width]] if block else [])]
+    return keys, [later(layer) for layer in layers], whole, given
+
+
 if __name__ == "__main__":
-    gguf_plamo2.main(*sys.argv[1:], "kimi-linear", drawn)
+    arch = sys.argv[5] if len(sys.argv) > 5 else "kimi-linear"
+    gguf_plamo2.main(*sys.argv[1:5], arch, drawn_k3 if arch == "kimi-k3" else drawn)

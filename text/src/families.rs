@@ -114,7 +114,8 @@ const FAMILIES: &[Family] = &[
         begins: Begins::Usually,
         ..family(&[], || modern(3)).of_whole_words()
     },
-    family(&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], || modern(3)),
+    family(&["dbrx", "smaug-bpe", "chatglm-bpe"], || modern(3)),
+    family(&["glm4"], || modern(3)).of_whole_words(),
     family(
         &[
             "qwen2",
@@ -396,5 +397,15 @@ mod tests {
         assert_eq!(split("exaone-moe", "in the x1 y\n\n"), ["in the x", "1", " y", "\n\n"]);
         assert_eq!(split("tekken", "HTTPServer"), ["HTTPServer"]);
         assert_eq!(split("afmoe", "a  1234567"), ["a", "  ", "1", "234", "567"]);
+    }
+
+    #[test]
+    fn tokens_stay_whole_words_where_their_models_say_so() {
+        let is_whole = |name: &str| {
+            let family = FAMILIES.iter().find(|family| family.names.contains(&name)).expect("a family");
+            family.whole_words
+        };
+        assert!(is_whole("glm4") && is_whole("llama-bpe") && is_whole("tekken"));
+        assert!(!is_whole("chatglm-bpe") && !is_whole("dbrx") && !is_whole("qwen2"));
     }
 }

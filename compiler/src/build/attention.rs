@@ -187,7 +187,7 @@ impl Builder {
         Ok(Sizes { batch, heads, kv_heads, queries, keys, dim, value_dim })
     }
 
-    fn four_dims(&self, id: TensorId) -> Result<[Size; 4]> {
+    pub(crate) fn four_dims(&self, id: TensorId) -> Result<[Size; 4]> {
         let dims = self.sizes(id);
         dims.try_into().map_err(|_| self.invalid(format!("{} has no four dimensions", self.describe(&[id]))))
     }

@@ -12,7 +12,8 @@ use super::{
     Result,
     family::{Flow, Turn},
     hyper::Temperature,
-    layer::{Caches, Call},
+    indexer::Chosen,
+    layer::{Caches, Call, Held},
 };
 use crate::{
     build::{Builder, Normalization, Range, Scores},
@@ -125,7 +126,7 @@ impl Call<'_> {
     }
 
     /// `[rows, heads * dim]` to `[sequences, heads, len, dim]`, with a norm of each head, or of all together, where there is one.
-    fn heads(
+    pub fn heads(
         &self,
         b: &mut Builder,
         x: TensorId,
@@ -295,22 +296,23 @@ impl Call<'_> {
         }
     }
 
-    /// Attention of new tokens to all so far, or of a text's tokens to each other; gives the caches with them, too. `x` has its
+    /// Attention of new tokens to all so far, or of a text's tokens to each other; gives what the layer keeps of them, too. `x` has its
     /// norm already.
     pub fn attention(
         &self,
         b: &mut Builder,
         x: TensorId,
         layer: u64,
-        caches: Option<Caches>,
-    ) -> Result<(TensorId, Option<Caches>)> {
+        held: &Held,
+    ) -> Result<(TensorId, Held)> {
         let h = self.hyper;
         let gated = self.gated_queries(b, x, layer)?;
         let (q, own) = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
         let q = self.tempered(b, q, layer)?;
-        let [keys, values] = self.attended_to(b, own, layer, caches)?;
+        let [keys, values] = self.attended_to(b, own, layer, held.caches)?;
+        let (chosen, index) = self.chosen_keys(b, x, layer, held.index)?;
         let q = if self.place.is_some() { b.cast(q, DType::F16)? } else { q };
-        let made = self.attended(b, [q, keys, values], layer)?;
+        let made = self.attended(b, [q, keys, values], chosen, layer)?;
         let made = b.as_f32(made)?;
         // In a window of no tokens nothing is found.
         let has_keys = h.family.encoder || h.window_of(layer) != Some(0);
@@ -335,17 +337,27 @@ impl Call<'_> {
             _ => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
-        Ok((self.scaled(b, made, h.residual_scale)?, caches))
+        let index = index.filter(|_| self.place.is_some());
+        let kept = Held { caches, index, ..Held::default() };
+        Ok((self.scaled(b, made, h.residual_scale)?, kept))
     }
 
-    /// What queries find.
-    fn attended(&self, b: &mut Builder, [q, keys, values]: [TensorId; 3], layer: u64) -> Result<TensorId> {
+    /// What queries find among the keys that are chosen.
+    fn attended(
+        &self,
+        b: &mut Builder,
+        [q, keys, values]: [TensorId; 3],
+        chosen: Chosen,
+        layer: u64,
+    ) -> Result<TensorId> {
         let h = self.hyper;
         // A window as long as the context leaves nothing out.
         let window = h.window_of(layer).filter(|window| self.keys > h.keys_before(*window) + 1);
         let sinks = self.tensors.floats(&self.name(layer, "attn_sinks", "weight"))?;
         let biased = h.distance_bias.is_some() || sinks.is_some();
+        let ([keys, values], own) = self.listed(b, [keys, values], chosen)?;
         let mask = match h.buckets {
+            _ if own.is_some() => own,
             Some(count) => Some(self.relative_mask(b, layer, count)?),
             None if window.is_some() || biased => {
                 Some(self.shared_mask(b, window, h.heads_of(layer).count)?)
@@ -370,7 +382,7 @@ impl Call<'_> {
     }
 
     /// The mask of a window, which is made once.
-    fn shared_mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
+    pub fn shared_mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
         let of = (window, heads);
         let made = self.masks.borrow().iter().find(|(own, _)| *own == of).map(|(_, mask)| *mask);
         if let Some(mask) = made {
@@ -434,7 +446,8 @@ impl Call<'_> {
         let sinks = b.expand_to(sinks, &[self.sequences, heads.into(), self.len, one])?;
         let all = b.concat(&[stages.masked, sinks], 3)?;
         let weights = b.softmax(all, 3, false)?;
-        let ranges = [self.sequences, heads.into(), self.len, self.keys].map(Range::all);
+        let count = b.sizes(keys)[2];
+        let ranges = [self.sequences, heads.into(), self.len, count].map(Range::all);
         let weights = b.slice(weights, &ranges)?;
         b.attend(weights, values)
     }

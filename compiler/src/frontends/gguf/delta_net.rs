@@ -95,7 +95,10 @@ impl Call<'_> {
             for (part, name) in parts.iter_mut().zip(["attn_q", "attn_k", "attn_v"]) {
                 *part = self.product(b, x, layer, name, [inner, width])?;
             }
-            let gate = self.by_narrow(b, x, layer, "ssm_g", [inner, sizes.state])?;
+            let gate = match self.has(layer, "ssm_g") {
+                true => self.product(b, x, layer, "ssm_g", [inner, width])?,
+                false => self.by_narrow(b, x, layer, "ssm_g", [inner, sizes.state])?,
+            };
             return Ok([b.concat(&parts, 1)?, gate]);
         }
         if self.tensors.find(&self.name(layer, "ssm_in", "weight")).is_none() {

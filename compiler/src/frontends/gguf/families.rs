@@ -1,82 +1,9 @@
 //! The architectures of GGUF files, as data.
 
-use super::family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed};
-
-const LLAMA: Family = Family {
-    name: "llama",
-    turn: Turn::Neighbours,
-    activation: Activation::Silu,
-    flow: Flow::Before,
-    centred: false,
-    bare_norms: false,
-    encoder: false,
-    late_places: false,
-    front: None,
-    divided_logits: true,
-    scaled_embedding: false,
-    local_of: 0,
-    first_is_global: false,
-    piece: None,
-    plain_temperature: None,
-    window: None,
-    own_window: None,
-    always_windowed: false,
-    all_windowed: false,
-    windows_at: 0,
-    local_rope: LocalRope::Unscaled,
-    turned_as: TurnedAs::First,
-    scales_scores: false,
-    sections: Sections::Unread,
-    plain_of: 0,
-    unwindowed: Unwindowed::Same,
-    scaled_by_width_at: 0,
-    long_factors: false,
-    distance_bias: None,
-    biased_at: 0,
-    turned_at: 0,
-    normed_experts: true,
-    routed_before: false,
-    sigmoid_experts: false,
-    weighed_chosen: false,
-    weighed_before: false,
-    bare_head_norms_but: None,
-    centred_heads: None,
-    pictures: [0, 0],
-    norms_turned: false,
-    yarn_scale: None,
-    bare_yarn: false,
-    unscaled: false,
-    bare_value_norm: false,
-    own_caches: None,
-    global_factors: false,
-    half_turned: false,
-    streams: false,
-    sparse: None,
-    logit_cap: None,
-    score_cap: None,
-    recurrent: false,
-    feed_norm: "ffn_norm",
-    lone_parts: false,
-    turns_by_key: false,
-    tiled_heads: false,
-    output_norm: "output_norm",
-    minicpm: false,
-    gaps: false,
-    turned_windows: false,
-    turned_leading: false,
-    ahead_by_key: false,
-    squares_by_key: false,
-    scaled_by_size: false,
-    shared_scale: None,
-    prefix: "",
-    attention_output: "attn_output",
-    attention_norm: "post_attention_norm",
-    unread: None,
-    open_gates: false,
-    grok: false,
-    loops: false,
-    adds_embeddings: false,
-    gate_limit: None,
+use super::{
+    families_base::LLAMA,
+    families_latent::{DEEPSEEK2, DEEPSEEK32, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
+    family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
@@ -113,9 +40,6 @@ const NEOX: Family = Family { name: "gptneox", turn: Turn::Halves, flow: Flow::P
 const COMMAND_R: Family =
     Family { name: "command-r", flow: Flow::Parallel, centred: true, divided_logits: false, ..LLAMA };
 const HUNYUAN: Family = Family { name: "hunyuan-dense", norms_turned: true, ..QWEN };
-/// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
-const DEEPSEEK2: Family =
-    Family { name: "deepseek2", normed_experts: false, yarn_scale: Some(0.1), bare_yarn: true, ..LLAMA };
 /// The encoder of T5.
 const T5_ENCODER: Family = Family {
     name: "t5encoder",
@@ -226,6 +150,14 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family { name: "minimax-m2", ..QWEN },
     Family {
+        name: "minimax-m3",
+        activation: Activation::LimitedSilu,
+        indexer: Some(Turn::Halves),
+        chooses_blocks: true,
+        normed_experts: false,
+        ..QWEN
+    },
+    Family {
         name: "mimo2",
         local_of: 2,
         always_windowed: true,
@@ -278,6 +210,10 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "dbrx", centred: true, feed_norm: "attn_output_norm", ..QWEN },
     DEEPSEEK2,
     Family { name: "mistral4", bare_yarn: false, ..DEEPSEEK2 },
+    // The same, where an indexer chooses the keys.
+    DEEPSEEK32,
+    GLM_DSA,
+    HY_V4,
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
@@ -318,7 +254,8 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
     // Delta nets with a decay of each place, beside latent attention without rotary embedding.
-    Family { name: "kimi-linear", plain_of: 1, ..LLAMA },
+    KIMI_LINEAR,
+    KIMI_K3,
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,
@@ -410,7 +347,13 @@ pub(super) const FAMILIES: &[Family] = &[
         ..QWEN
     },
     WINDOWS_TURNED,
-    Family { name: "maple", local_rope: LocalRope::OwnScaled, gate_limit: Some(7.0), ..WINDOWS_TURNED },
+    Family {
+        name: "maple",
+        local_rope: LocalRope::OwnScaled,
+        gate_limit: Some(7.0),
+        cuts_gates: true,
+        ..WINDOWS_TURNED
+    },
     Family { name: "refact", turn: Turn::Nothing, distance_bias: Some(8.0), ..LLAMA },
     // With norms that take the mean away.
     GPT2,

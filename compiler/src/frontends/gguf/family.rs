@@ -74,6 +74,8 @@ pub(super) enum Activation {
     Relu,
     /// A parabola above 0 and a bent exponential below, with numbers of each layer (Huang and Schlag, xIELU).
     XIelu,
+    /// A SiLU whose first factor is bent by a hyperbolic tangent, as the other factor is, perhaps, with numbers of the metadata.
+    Situ,
     /// A SiLU with a factor of 1.702 between limits, and one more than the other factor.
     LimitedSilu,
 }
@@ -181,6 +183,17 @@ pub(super) struct Family {
     pub yarn_scale: Option<f64>,
     /// Whether cosines and sines stay as they are where the metadata have such a factor, whatever it is.
     pub bare_yarn: bool,
+    /// What rotary embedding turns in the keys of an indexer, where one chooses what layers attend to.
+    pub indexer: Option<Turn>,
+    /// Whether it chooses blocks of keys, for each head of keys.
+    pub chooses_blocks: bool,
+    /// Whether rotary embedding turns the last elements of its keys, and not the first.
+    pub late_index: bool,
+    /// Where the metadata do not say which layers have an indexer: so many, the first, then every fourth, of models with a context of so
+    /// many tokens or more.
+    pub some_indexers: Option<(u64, u64)>,
+    /// Whether parts of layers take sums of several states of a token, and add to each.
+    pub connections: bool,
     /// Whether scores have no factor.
     pub unscaled: bool,
     /// Whether values have a norm without weights; those of layers without weights for values are keys before theirs.
@@ -243,7 +256,8 @@ pub(super) struct Family {
     pub loops: bool,
     /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
     pub adds_embeddings: bool,
-    /// What the factors of experts are within where the metadata say nothing. If there is such a number, the gate is cut before its
-    /// activation, and not behind it.
+    /// What the factors of experts are within where the metadata say nothing.
     pub gate_limit: Option<f64>,
+    /// Whether a gate with a limit is cut before its activation, and not behind it.
+    pub cuts_gates: bool,
 }

@@ -113,10 +113,10 @@ impl Call<'_> {
     fn dense(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<TensorId> {
         let width = self.hyper.width;
         let inner = self.columns_of(layer, "ffn_down")?;
-        let limit = self.hyper.limits[0][layer as usize];
+        let limit = self.hyper.activations.limits[0][layer as usize];
         let made = if self.tensors.find(&self.name(layer, "ffn_gate", "weight")).is_some() {
             let gate = self.linear(b, x, layer, "ffn_gate", [inner, width])?;
-            let gate = match self.hyper.sparsity[layer as usize] {
+            let gate = match self.hyper.activations.sparsity[layer as usize] {
                 Some(deviations) => self.sparse(b, gate, deviations)?,
                 None => gate,
             };

@@ -17,8 +17,8 @@ impl Call<'_> {
         let (mut state, mut own) = (x, Held::default());
         if mixer.attends {
             let normed = self.layer_norm(b, x, layer, "attn_norm")?;
-            let (made, caches) = self.attention(b, normed, layer, held.caches)?;
-            own.caches = caches;
+            let (made, kept) = self.attention(b, normed, layer, held)?;
+            own = kept;
             state = b.binary(Function::Add, state, made)?;
         } else if self.rows_of(layer, "attn_output").is_some() {
             let normed = self.layer_norm(b, x, layer, "attn_norm")?;

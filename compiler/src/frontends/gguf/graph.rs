@@ -12,6 +12,7 @@ use super::{
     file::{File, Tensors},
     hyper::Hyper,
     layer::{Call, Given, Held, Place},
+    paths::{Connections, Paths},
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
@@ -86,9 +87,11 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
         count.is_constant() && count == 1
     };
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
-    let (x, layers) = match &hyper.streams {
-        Some(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
-        None => all_layers(b, &call, x, inputs, wanted)?,
+    let (x, layers) = match &hyper.paths {
+        Paths::One => all_layers(b, &call, x, inputs, wanted)?,
+        Paths::Streams(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
+        Paths::Connections(own) => layers_of_connections(b, &call, x, own, (inputs, wanted))?,
+        Paths::Blocks(block) => call.layers_of_blocks(b, x, inputs, (wanted, *block))?,
     };
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
@@ -151,6 +154,26 @@ fn layers_of_streams(
     b.at(SourceLocation::new("output"));
     let x = call.merged(b, x, streams)?;
     Ok((wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?, layers))
+}
+
+/// The same where parts of layers take sums of them.
+fn layers_of_connections(
+    b: &mut Builder,
+    call: &Call<'_>,
+    x: TensorId,
+    connections: &Connections,
+    (inputs, wanted): (&Inputs, Option<TensorId>),
+) -> Result<(TensorId, Vec<Held>)> {
+    let (mut x, mut layers) = (call.connected(b, x, connections)?, Vec::new());
+    for (layer, held) in (0..call.hyper.layers).zip(&inputs.layers) {
+        let given = Given { layer, x, held, wanted: None };
+        let (state, own) = call.layer_of_connections(b, given, connections)?;
+        x = state;
+        layers.push(own);
+    }
+    b.at(SourceLocation::new("output"));
+    let x = wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?;
+    Ok((call.disconnected(b, x, connections)?, layers))
 }
 
 /// Whether embeddings have a norm.

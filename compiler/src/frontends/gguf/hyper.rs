@@ -8,20 +8,20 @@ use super::{
     Result,
     experts::Experts,
     families::FAMILIES,
-    family::{Activation, Family, Flow, Turn, Unwindowed},
+    family::{Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
     heads::{Attends, Heads, buckets, window},
+    indexer::Indexer,
     keys::Keys,
     latent::Latent,
-    limits::{both_limits, sparsity},
+    limits::Activations,
     loops::{Loops, MOST_LAYERS},
+    paths::Paths,
     recurrent::{Mixer, State},
     rope::{Rope, Scaling, yarn_size},
     ropes::{ropes, turn, yarn_multiplier},
-    streams::Streams,
     tokens::{suppressed, vocabulary},
     unknown,
-    xielu::XIelu,
 };
 
 /// The numbers of a decoder.
@@ -47,14 +47,12 @@ pub(super) struct Hyper {
     pub flow: Flow,
     /// The parts of each layer.
     pub mixers: Vec<Mixer>,
-    /// The numbers of an activation that has some in each layer.
-    pub xielu: Vec<XIelu>,
-    /// The states of a token, where there are several.
-    pub streams: Option<Streams>,
-    /// How many deviations above the mean a gate's numbers are that feed-forward networks keep, of layers that do not keep all.
-    pub sparsity: Vec<Option<f64>>,
-    /// What the factors of feed-forward networks are within, of each layer: of those that all tokens have, and of experts.
-    pub limits: [Vec<Option<f64>>; 2],
+    /// How states go through layers.
+    pub paths: Paths,
+    /// The numbers of feed-forward networks' activations.
+    pub activations: Activations,
+    /// What logarithms of decays are bent to be above, where they are.
+    pub decay_bound: Option<f64>,
     /// Factor of what attention finds.
     pub value_scale: Option<f64>,
     /// The experts of layers that have some.
@@ -70,6 +68,8 @@ pub(super) struct Hyper {
     pub window: Option<u64>,
     /// The sizes of latent attention, if it is that.
     pub latent: Option<Latent>,
+    /// What chooses the keys that layers attend to, if something does.
+    pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
     pub temperature: Option<Temperature>,
     /// Factor of scores.
@@ -208,17 +208,17 @@ impl Hyper {
             centred,
             flow: flow(&keys)?,
             mixers,
-            xielu: xielu(&keys, layers)?,
-            streams: Streams::read(&keys)?,
-            sparsity: sparsity(&keys, layers)?,
+            decay_bound: keys.float("kda.gate_lower_bound")?,
             experts: Experts::read(&keys)?,
-            limits: both_limits(&keys, layers)?,
+            paths: Paths::read(&keys)?,
+            activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turn: turn(&keys)?,
             turned: turned(&keys, &attends, window)?,
             local_rope,
             window,
             latent,
+            indexer: Indexer::read(&keys, layers, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
             scale,
             attends,
@@ -267,6 +267,11 @@ impl Hyper {
         self.mixer(layer).attends && self.shares(layer).is_none()
     }
 
+    /// The indexer of a layer, if it has one.
+    pub fn indexer_of(&self, layer: u64) -> Option<&Indexer> {
+        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize])
+    }
+
     /// The window of a layer, if it has one.
     pub fn window_of(&self, layer: u64) -> Option<u64> {
         self.window.filter(|_| self.attends[layer as usize].windowed)
@@ -300,14 +305,6 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
-}
-
-/// The numbers of the activation, where it has some.
-fn xielu(keys: &Keys<'_>, layers: u64) -> Result<Vec<XIelu>> {
-    match keys.family.activation {
-        Activation::XIelu => XIelu::of_layers(keys.file, layers),
-        _ => Ok(Vec::new()),
-    }
 }
 
 /// Which layers have rotary embedding.

@@ -53,13 +53,23 @@ impl Call<'_> {
 
     /// Queries of all heads, which may be made of a short row as well.
     fn latent_queries(&self, b: &mut Builder, x: TensorId, layer: u64, all: u64) -> Result<TensorId> {
-        let width = self.hyper.width;
-        let Some(rank) = self.rows_of(layer, "attn_q_a") else {
-            return self.linear(b, x, layer, "attn_q", [all, width]);
-        };
-        let low = self.linear(b, x, layer, "attn_q_a", [rank, width])?;
+        match self.query_row(b, x, layer)? {
+            Some((rank, low)) => self.linear(b, low, layer, "attn_q_b", [all, rank]),
+            None => self.linear(b, x, layer, "attn_q", [all, self.hyper.width]),
+        }
+    }
+
+    /// The short row that queries are made of, with its length, where they are: it is made once for a layer.
+    pub fn query_row(&self, b: &mut Builder, x: TensorId, layer: u64) -> Result<Option<(u64, TensorId)>> {
+        let Some(rank) = self.rows_of(layer, "attn_q_a") else { return Ok(None) };
+        let known = self.query_row.borrow().filter(|(own, _)| *own == layer);
+        if let Some((_, low)) = known {
+            return Ok(Some((rank, low)));
+        }
+        let low = self.linear(b, x, layer, "attn_q_a", [rank, self.hyper.width])?;
         let low = self.row_norm(b, low, layer, "attn_q_a_norm", rank)?;
-        self.linear(b, low, layer, "attn_q_b", [all, rank])
+        *self.query_row.borrow_mut() = Some((layer, low));
+        Ok(Some((rank, low)))
     }
 
     /// The values of heads, `[rows, heads * value]`, of what was attended to of the rows that they are made of.

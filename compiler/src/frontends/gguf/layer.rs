@@ -14,6 +14,7 @@ use super::{
     family::Flow,
     file::{Tensors, missing},
     hyper::Hyper,
+    indexer::Chosen,
     read_by::leaves_alone,
     recurrent::Recurrent,
     steps::Steps,
@@ -34,6 +35,8 @@ pub(super) type Masked = (Option<u64>, u64);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     pub caches: Option<Caches>,
+    /// The keys of its indexer, where it has one, `f16[sequences, 1, context, elements]`.
+    pub index: Option<TensorId>,
     /// Keys and values of the text that an encoder read, where there is one.
     pub crossed: Option<Caches>,
     /// Rows of its other states, `f32[sequences, elements]`.
@@ -110,6 +113,10 @@ pub(super) struct Call<'a> {
     pub relative: RefCell<Vec<(u64, TensorId)>>,
     /// The values of the first layer, where others go over to them.
     pub first_values: RefCell<Option<TensorId>>,
+    /// The short row that the queries of a layer are made of, with its number.
+    pub query_row: RefCell<Option<(u64, TensorId)>>,
+    /// Keys that the last indexer chose.
+    pub chosen: RefCell<Option<Chosen>>,
 }
 
 impl<'a> Call<'a> {
@@ -137,6 +144,8 @@ impl<'a> Call<'a> {
             known: RefCell::default(),
             relative: RefCell::default(),
             first_values: RefCell::default(),
+            chosen: RefCell::default(),
+            query_row: RefCell::default(),
             layer_inputs: None,
             embedded: None,
         }
@@ -391,8 +400,7 @@ impl Call<'_> {
         let Given { layer, x, held, .. } = given;
         let mixer = self.hyper.mixer(layer);
         let Some(recurrent) = mixer.recurrent else {
-            let (made, caches) = self.attention(b, x, layer, held.caches)?;
-            return Ok((made, Held { caches, ..Held::default() }));
+            return self.attention(b, x, layer, held);
         };
         let (made, states) = match &recurrent {
             Recurrent::ShortConv { taps } => self.short_conv(b, given, *taps)?,
@@ -405,7 +413,7 @@ impl Call<'_> {
         if !mixer.attends {
             return Ok((made, Held { states, ..Held::default() }));
         }
-        let (attended, caches) = self.attention(b, x, layer, held.caches)?;
-        Ok((b.binary(Function::Add, attended, made)?, Held { caches, states, crossed: None }))
+        let (attended, own) = self.attention(b, x, layer, held)?;
+        Ok((b.binary(Function::Add, attended, made)?, Held { states, ..own }))
     }
 }

@@ -27,10 +27,14 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let h = self.hyper;
         let (chosen, weights, all) = self.chosen(b, given, layer, experts)?;
-        let (whole, short) = (x, self.rows_of(layer, "ffn_latent_down"));
+        let names = match self.has(layer, "ffn_routed_down") {
+            true => ["ffn_routed_down", "ffn_routed_up"],
+            false => ["ffn_latent_down", "ffn_latent_up"],
+        };
+        let (whole, short) = (x, self.rows_of(layer, names[0]));
         // Experts may work on a shorter row.
         let x = match short {
-            Some(short) => self.product(b, x, layer, "ffn_latent_down", [short, h.width])?,
+            Some(short) => self.product(b, x, layer, names[0], [short, h.width])?,
             None => x,
         };
         let (rows, used, width) = (b.sizes(x)[0], Size::from(experts.used), b.sizes(x)[1]);
@@ -49,7 +53,8 @@ impl Call<'_> {
             made = b.binary(Function::Add, made, beside)?;
         }
         if let Some(short) = short {
-            made = self.product(b, made, layer, "ffn_latent_up", [h.width, short])?;
+            made = self.inner_norm(b, made, layer, "ffn_routed_norm", short)?;
+            made = self.product(b, made, layer, names[1], [h.width, short])?;
         }
         match self.shared_expert(b, whole, layer)? {
             Some(shared) => {
@@ -74,7 +79,7 @@ impl Call<'_> {
         let [rows, used] = b.sizes(chosen)[..] else { return Err(b.invalid("experts of no rows")) };
         let width = b.sizes(x)[1].exact();
         let inner = self.columns_of(layer, &format!("ffn_down_{kind}"))?;
-        let limit = h.limits[1][layer as usize];
+        let limit = h.activations.limits[1][layer as usize];
         let product = |b: &mut Builder, x: TensorId, part: &str, [rows, length]: [u64; 2]| {
             self.expert_part(b, [x, chosen], layer, &format!("ffn_{part}_{kind}"), [count, rows, length])
         };
@@ -208,7 +213,7 @@ impl Call<'_> {
         let made = match self.tensors.find(&self.name(layer, "ffn_gate_shexp", "weight")) {
             Some(_) => {
                 let gate = self.linear(b, x, layer, "ffn_gate_shexp", [inner, width])?;
-                self.gated(b, [gate, up], self.hyper.limits[0][layer as usize])?
+                self.gated(b, [gate, up], self.hyper.activations.limits[0][layer as usize])?
             }
             None => self.activated(b, up, layer)?,
         };
@@ -232,6 +237,13 @@ impl Call<'_> {
         let activation = self.hyper.family.activation;
         let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
         b.map(&[gate, up], DType::F32, |p, x| {
+            if let Some((first, second)) = self.hyper.activations.bends {
+                let part = p.call(Function::Sigmoid, &[x[0]]);
+                let gate = bowed(p, x[0], first);
+                let up = second.map_or(x[1], |second| bowed(p, x[1], second));
+                let made = p.call(Function::Mul, &[gate, part]);
+                return p.call(Function::Mul, &[made, up]);
+            }
             if activation == Activation::LimitedSilu {
                 let gate = p.call(Function::Min, &[x[0], float(7.0)]);
                 let up = p.call(Function::Min, &[x[1], float(7.0)]);
@@ -242,7 +254,7 @@ impl Call<'_> {
                 let more = p.call(Function::Add, &[up, float(1.0)]);
                 return p.call(Function::Mul, &[made, more]);
             }
-            let before = limit.filter(|_| self.hyper.family.gate_limit.is_some());
+            let before = limit.filter(|_| self.hyper.family.cuts_gates);
             let gate = before.map_or(x[0], |limit| p.call(Function::Min, &[x[0], float(limit)]));
             let made = bent(p, activation, gate);
             let Some(limit) = limit else { return p.call(Function::Mul, &[made, x[1]]) };
@@ -262,7 +274,7 @@ impl Call<'_> {
             Activation::GeluOfGates => Activation::Relu,
             own => own,
         };
-        if let Some(numbers) = self.hyper.xielu.get(layer as usize) {
+        if let Some(numbers) = self.hyper.activations.xielu.get(layer as usize) {
             return b.map(&[x], DType::F32, |p, x| numbers.bent(p, x[0]));
         }
         b.map(&[x], DType::F32, |p, x| bent(p, activation, x[0]))
@@ -293,6 +305,14 @@ fn in_groups(b: &mut Builder, judged: TensorId, experts: u64, groups: Groups) ->
     b.reshape_to(masked, &[rows, Size::from(experts)])
 }
 
+/// A number bent to be within another by a hyperbolic tangent.
+fn bowed(p: &mut halite_ops::expression::Expression, x: Operand, most: f64) -> Operand {
+    let most = Operand::Constant(Scalar::Float(f64::from(most as f32)));
+    let part = p.call(Function::Div, &[x, most]);
+    let part = p.call(Function::Tanh, &[part]);
+    p.call(Function::Mul, &[part, most])
+}
+
 /// An activation of one number.
 fn bent(p: &mut halite_ops::expression::Expression, activation: Activation, x: Operand) -> Operand {
     match activation {
@@ -303,7 +323,7 @@ fn bent(p: &mut halite_ops::expression::Expression, activation: Activation, x: O
             let part = p.call(Function::Max, &[x, zero]);
             p.call(Function::Mul, &[part, part])
         }
-        Activation::Silu | Activation::LimitedSilu | Activation::XIelu => {
+        Activation::Silu | Activation::LimitedSilu | Activation::Situ | Activation::XIelu => {
             let part = p.call(Function::Sigmoid, &[x]);
             p.call(Function::Mul, &[x, part])
         }

@@ -167,6 +167,12 @@ impl Model {
             let mut own: Vec<Signature> = Vec::new();
             let sizes = [("key", keys), ("value", values)];
             own.extend(sizes.into_iter().filter(|_| h.keeps_keys(layer)).map(cache));
+            let index = h.indexer_of(layer).map(|indexer| {
+                let dims = [Dim::Known(1), Dim::Symbol(CONTEXT.into()), Dim::Known(indexer.key)];
+                let dims = [vec![sequences.clone()], dims.to_vec()].concat();
+                port(format!("{when}.{place}.index"), DType::F16, dims)
+            });
+            own.extend(index);
             let crossed = [("cross_key", keys), ("cross_value", values)];
             own.extend(crossed.into_iter().filter(|_| self.encoder.is_some()).map(cache));
             own.extend(h.states_of(layer).into_iter().map(|state| {
@@ -182,13 +188,15 @@ impl Model {
     fn by_layer(&self, all: &[TensorId]) -> Vec<Held> {
         let mut all = all.iter().copied();
         let mut one = |layer: u64| {
-            let mut pair = |is_there: bool| match is_there {
+            let pair = |all: &mut dyn Iterator<Item = TensorId>, is_there: bool| match is_there {
                 true => all.next().zip(all.next()).map(|(keys, values)| [keys, values]),
                 false => None,
             };
-            let (caches, crossed) = (pair(self.hyper.keeps_keys(layer)), pair(self.encoder.is_some()));
+            let caches = pair(&mut all, self.hyper.keeps_keys(layer));
+            let index = self.hyper.indexer_of(layer).and_then(|_| all.next());
+            let crossed = pair(&mut all, self.encoder.is_some());
             let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
-            Held { caches, crossed, states }
+            Held { caches, index, crossed, states }
         };
         let layers = self.hyper.layers;
         (0..layers * self.hyper.loops.count).map(|place| one(place % layers)).collect()
@@ -312,8 +320,8 @@ impl Model {
     /// Gives what layers keep.
     fn keep(&self, b: &mut Builder, layers: Vec<Held>, source: Option<TensorId>) {
         let of = |held: Held| {
-            let caches = [held.caches, held.crossed].into_iter().flatten().flatten();
-            caches.chain(held.states).collect::<Vec<_>>()
+            let caches = held.caches.into_iter().flatten().chain(held.index);
+            caches.chain(held.crossed.into_iter().flatten()).chain(held.states).collect::<Vec<_>>()
         };
         let kept = layers.into_iter().flat_map(of).chain(source);
         for (port, id) in self.caches("present", Dim::Known(1)).zip(kept) {

@@ -15,6 +15,7 @@ use super::{
     file::missing,
     layer::{Call, Given},
     recurrent::StateSpace,
+    steps::float,
 };
 use crate::{
     build::{Builder, Normalization, Range},
@@ -169,10 +170,20 @@ impl Call<'_> {
     ) -> Result<(TensorId, TensorId)> {
         let bias = self.tensors.vector(b, &self.name(layer, "ssm_dt", "bias"), heads * each)?;
         let steps = bias.map_or(Ok(steps), |bias| b.binary(Function::Add, steps, bias))?;
+        let rates = self.by_heads(b, layer, "ssm_a", heads)?;
+        if let Some(bound) = self.hyper.decay_bound {
+            let steps = self.heads_first(b, steps, [heads, each])?;
+            let decay = b.map(&[steps, rates], DType::F32, |p, x| {
+                let less = p.call(Function::Mul, x);
+                let more = p.call(Function::Neg, &[less]);
+                let part = p.call(Function::Sigmoid, &[more]);
+                p.call(Function::Mul, &[part, float(bound)])
+            })?;
+            return Ok((steps, self.counted(b, decay)?));
+        }
         let steps = b.unary(Function::Softplus, steps)?;
         let steps = self.heads_first(b, steps, [heads, each])?;
         let steps = self.counted(b, steps)?;
-        let rates = self.by_heads(b, layer, "ssm_a", heads)?;
         let decay = b.binary(Function::Mul, steps, rates)?;
         Ok((steps, decay))
     }

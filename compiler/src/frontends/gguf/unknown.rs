@@ -104,6 +104,23 @@ const KNOWN: &[&str] = &[
     "cross_attn_",
     "attn_o.",
     "attn_rel_b",
+    "hc_attn_fn",
+    "hc_attn_base",
+    "hc_attn_scale",
+    "hc_ffn_fn",
+    "hc_ffn_base",
+    "hc_ffn_scale",
+    "ffn_routed_",
+    "attn_res_score",
+    "ffn_res_score",
+    "ssm_g.",
+    "indexer.k_norm",
+    "indexer.k_proj",
+    "indexer.q_norm",
+    "indexer.q_proj",
+    "indexer.proj",
+    "indexer.attn_k",
+    "indexer.attn_q_b",
 ];
 
 /// Most names of tensors in the message.

@@ -1,0 +1,136 @@
+//! What metadata say of attention to keys that an indexer chooses (DeepSeek-AI, DeepSeek-V3.2, section 2): small heads of its own compare
+//! a token with those before it, and attention reads the keys that they like most.
+
+use super::{
+    Result,
+    family::Turn,
+    file::{invalid, unsupported},
+    keys::Keys,
+};
+use crate::graph::TensorId;
+
+/// Most heads.
+const MOST_HEADS: u64 = 1 << 10;
+/// Most elements of a key.
+const MOST_ELEMENTS: u64 = 1 << 10;
+/// Most keys of a block.
+const MOST_BLOCK: u64 = 1 << 16;
+/// Of so many layers one has an indexer, where not all do.
+const EVERY: u64 = 4;
+/// What the norm of keys adds to squares, in architectures that do not say.
+const EPSILON: f32 = 1e-6;
+
+/// Keys that an indexer chose for tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Chosen {
+    /// All of them.
+    All,
+    /// What is added to scores, `f32[sequences, 1 or heads, len, keys]`.
+    Masked(TensorId),
+    /// Of one token for each sequence: where they are among those of all sequences, `i64[sequences * count]`, and what is added to their
+    /// scores, `f32[sequences, 1, 1, count]`.
+    Listed { places: TensorId, mask: TensorId, count: u64 },
+}
+
+/// Blocks of keys, which are chosen as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Blocks {
+    /// Keys of a block.
+    pub size: u64,
+    /// How many blocks, the last up to the token's own, are always chosen.
+    pub local: u64,
+}
+
+/// An indexer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Indexer {
+    pub heads: u64,
+    /// Elements of a key, which all heads share.
+    pub key: u64,
+    /// How many keys a token attends to, or blocks of keys.
+    pub top_k: u64,
+    /// What rotary embedding turns in its keys.
+    pub turn: Turn,
+    /// The first element that it turns.
+    pub first: u64,
+    /// What the norm of keys adds to squares.
+    pub epsilon: f32,
+    /// The blocks, where those are chosen: heads choose each for itself, and layers without an indexer attend to all keys.
+    pub blocks: Option<Blocks>,
+    /// Which layers have one. The others attend to what the last of those before them chose.
+    pub own: Vec<bool>,
+}
+
+impl Indexer {
+    /// Reads what the metadata say of it, in an architecture that has one. Rotary embedding turns so many elements of a key,
+    /// and `others` is what other norms add to squares.
+    pub fn read(keys: &Keys<'_>, layers: u64, turned: u64, others: f32) -> Result<Option<Indexer>> {
+        let Some(turn) = keys.family.indexer else { return Ok(None) };
+        let is_late = keys.family.late_index;
+        // Some models of these have none.
+        if is_late && keys.optional("attention.indexer.top_k")?.unwrap_or(0) == 0 {
+            return Ok(None);
+        }
+        let count = |name: &str| keys.count(&format!("attention.indexer.{name}"));
+        let (heads, key, top_k) = (count("head_count")?, count("key_length")?, count("top_k")?);
+        if heads > MOST_HEADS || key > MOST_ELEMENTS || key < turned {
+            return Err(unsupported(format!(
+                "an indexer of {heads} heads with keys of {key} elements ('{}', '{}'); there are at most {MOST_HEADS}, and {turned} to \
+                 {MOST_ELEMENTS} elements",
+                keys.key("attention.indexer.head_count"),
+                keys.key("attention.indexer.key_length")
+            )));
+        }
+        let blocks = Blocks::read(keys, heads)?;
+        let own = match blocks {
+            Some(_) => (0..layers)
+                .map(|layer| keys.file.has(&format!("blk.{layer}.indexer.k_proj.weight")))
+                .collect(),
+            None => owners(keys, layers)?,
+        };
+        if blocks.is_none() && own.first() != Some(&true) {
+            return Err(invalid(format!(
+                "the first layer has no indexer ('{}'), and none before it has one",
+                keys.key("attention.indexer.types")
+            )));
+        }
+        let (first, epsilon) = if is_late { (key - turned, others) } else { (0, EPSILON) };
+        Ok(Some(Indexer { heads, key, top_k, turn, first, epsilon, blocks, own }))
+    }
+}
+
+impl Blocks {
+    /// Reads what the metadata say of them, in an architecture that has them.
+    fn read(keys: &Keys<'_>, heads: u64) -> Result<Option<Blocks>> {
+        if !keys.family.chooses_blocks {
+            return Ok(None);
+        }
+        let size = keys.count("attention.indexer.block_size")?;
+        let local = keys.optional("attention.indexer.local_blocks")?.unwrap_or(0);
+        let kv = keys.optional("attention.head_count_kv")?.unwrap_or(0);
+        match heads == kv && size <= MOST_BLOCK {
+            true => Ok(Some(Blocks { size, local })),
+            false => Err(unsupported(format!(
+                "an indexer of {heads} heads for {kv} of keys, with blocks of {size} ('{}', '{}'); there is one for each, and at most \
+                 {MOST_BLOCK}",
+                keys.key("attention.indexer.head_count"),
+                keys.key("attention.indexer.block_size")
+            ))),
+        }
+    }
+}
+
+/// Which layers have an indexer: what the metadata say, else what the architecture is known for.
+fn owners(keys: &Keys<'_>, layers: u64) -> Result<Vec<bool>> {
+    if let Some(all) = keys.each("attention.indexer.types", layers)? {
+        return Ok(all.iter().map(|own| *own > 0).collect());
+    }
+    let context = keys.optional("context_length")?.unwrap_or(0);
+    let leading =
+        keys.family.some_indexers.filter(|(_, least)| context >= *least).map(|(leading, _)| leading);
+    let has = |layer: u64| match leading {
+        None => true,
+        Some(leading) => layer < leading || (layer - leading).is_multiple_of(EVERY),
+    };
+    Ok((0..layers).map(has).collect())
+}

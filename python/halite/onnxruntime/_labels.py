@@ -29,17 +29,18 @@ def _type(data, place) -> str:
     """The text that ONNX Runtime has for a type."""
     for number, value in fields(data, *place):
         if number == 1 and isinstance(value, tuple):
-            return f"tensor({_element(dict(fields(data, *value)).get(1, 0))})"
+            return f"tensor({element_type(dict(fields(data, *value)).get(1, 0))})"
         if number in (4, 9) and isinstance(value, tuple):
             inner = dict(fields(data, *value)).get(1)
             return f"{'seq' if number == 4 else 'optional'}({_type(data, inner) if inner else ''})"
         if number == 5 and isinstance(value, tuple):
             parts = dict(fields(data, *value))
-            return f"map({_element(parts.get(1, 0))},{_type(data, parts[2]) if 2 in parts else ''})"
+            return f"map({element_type(parts.get(1, 0))},{_type(data, parts[2]) if 2 in parts else ''})"
     return ""
 
 
-def _element(number) -> str:
+def element_type(number) -> str:
+    """ONNX Runtime's name of a type of elements, by its number in ONNX."""
     return _ELEMENTS[number] if isinstance(number, int) and number < len(_ELEMENTS) else str(number)
 
 

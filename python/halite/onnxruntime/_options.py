@@ -10,8 +10,10 @@ import enum
 import os
 import shutil
 
+import numpy as np
+
 from .. import CancelToken
-from ._errors import Missing, NotImplemented
+from ._errors import InvalidArgument, Missing, NotImplemented
 from ._metadata import has_external_data
 
 
@@ -78,6 +80,8 @@ class SessionOptions:
         self.use_per_session_threads = True
         self._dimensions: dict[str, int] = {}
         self._entries: dict[str, str] = {}
+        self._external: dict[str, np.ndarray] = {}
+        self._initializers: dict[str, np.ndarray] = {}
         self._providers: list[tuple[str, dict]] = []
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
@@ -120,12 +124,14 @@ class SessionOptions:
         raise NotImplemented(f"the operators in '{path}' are machine code for ONNX Runtime, which Halite cannot run")
 
     def add_initializer(self, name: str, value) -> None:
-        """Refused."""
-        raise NotImplemented("weights come from the model and its files; they cannot be replaced")
+        """The value of an initializer, as an `OrtValue`, in place of the model's; names that the model has not are passed over."""
+        self._initializers[str(name)] = value.numpy()
 
     def add_external_initializers(self, names, values) -> None:
-        """Refused."""
-        raise NotImplemented("weights come from the model and its files; they cannot be replaced")
+        """Values of initializers, as `OrtValue`s, in place of those in files beside the model, which need not be there."""
+        if len(names) != len(values):
+            raise InvalidArgument(f"there are {len(names)} names and {len(values)} values")
+        self._external.update({str(name): value.numpy() for name, value in zip(names, values)})
 
 
 def write_optimized(model, path) -> None:

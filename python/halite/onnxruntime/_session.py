@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import Session as Compiled
 from .. import Tensor
-from . import _labels, _metadata
+from . import _initializers, _labels, _metadata
 from ._device import FALLBACK, PROVIDER, chosen
 from ._errors import BadBinding, InvalidArgument, NotImplemented, translated
 from ._logging import set_default_logger_severity
@@ -19,6 +19,9 @@ from ._options import RunOptions, SessionOptions, write_optimized
 from ._values import IOBinding, OrtValue, type_text
 
 default_seed: int | None = None
+
+_MOST_VARIANTS = 8
+"""Most sets of given initializers that a session keeps a compiled model for."""
 
 
 class NodeArg:
@@ -32,6 +35,13 @@ class NodeArg:
             "tensor": lambda: type_text(info.dtype),
             "sequence": lambda: "seq(tensor)",
         }.get(info.kind, lambda: str(info.dtype))()
+
+    @classmethod
+    def declared(cls, name: str, declared: str, shape: list) -> NodeArg:
+        """As the file declares it."""
+        made = cls.__new__(cls)
+        made.name, made.type, made.shape = name, declared, shape
+        return made
 
     def __str__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
@@ -113,18 +123,34 @@ class InferenceSession(Session):
         self._metadata: ModelMetadata | None = None
         self._profiles: list[str] = []
         self._begun_ns = time.monotonic_ns()
+        self._source = self._with_given_weights()
+        self._variants: dict[frozenset[str], Compiled] = {}
+        self._making_variants = threading.Lock()
         self._build()
+
+    def _with_given_weights(self):
+        """The model with the weights of the options in place of its own."""
+        source = self._model
+        if self._options._external:
+            source = _initializers.rewritten(source, values=self._options._external, must_be_there=True)
+        if self._options._initializers:
+            source = _initializers.rewritten(source, values=self._options._initializers)
+        return source
+
+    def _compiled(self, source) -> Compiled:
+        return Compiled(
+            source,
+            device=self._device,
+            dimensions=dict(self._options._dimensions) or None,
+            seed=default_seed,
+        )
 
     def _build(self) -> None:
         with translated():
-            self._session = Compiled(
-                self._model,
-                device=self._device,
-                dimensions=dict(self._options._dimensions) or None,
-                seed=default_seed,
-            )
+            self._session = self._compiled(self._source)
             inputs, outputs = self._session.inputs, self._session.outputs
-        types, self._makers = _labels.read(self._model)
+        self._variants.clear()
+        types, self._makers = _labels.read(self._source)
         self._lists = {info.name for info in outputs if info.kind != "tensor"} - self._makers.keys()
 
         def args(infos):
@@ -132,6 +158,10 @@ class InferenceSession(Session):
 
         self._inputs = args(info for info in inputs if not info.optional)
         self._optional = args(info for info in inputs if info.optional)
+        self._overridable = frozenset(_initializers.overridable(self._source))
+        if self._overridable:
+            sizes = _initializers.sizes(self._source, self._overridable)
+            self._optional += [NodeArg.declared(name, types.get(name, ""), sizes[name]) for name in sizes]
         self._outputs = args(outputs)
         self._required = [arg.name for arg in self._inputs]
         self._output_names = [arg.name for arg in self._outputs]
@@ -259,12 +289,26 @@ class InferenceSession(Session):
         self._check_feed(feed)
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in feed.items()}
         cancel = None if run_options is None else run_options._token
+        session = self._session
+        if self._overridable and not self._overridable.isdisjoint(feed):
+            session = self._variant(self._overridable.intersection(feed))
         with translated():
             if not self._options.enable_profiling:
-                return self._session.run(feed, cancel=cancel)
-            outputs, profile = self._session.profile(feed, cancel=cancel)
+                return session.run(feed, cancel=cancel)
+            outputs, profile = session.profile(feed, cancel=cancel)
         self._profiles.append(profile["trace"])
         return outputs
+
+    def _variant(self, given: frozenset[str]) -> Compiled:
+        """The model with these initializers as inputs. It is compiled when they are given for the first time."""
+        with self._making_variants:
+            made = self._variants.get(given)
+            if made is None:
+                if len(self._variants) >= _MOST_VARIANTS:
+                    self._variants.pop(next(iter(self._variants)))
+                with translated():
+                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._source, without=given))
+            return made
 
     def _on_device(self, array: np.ndarray):
         """A tensor on the session's device, of an array."""

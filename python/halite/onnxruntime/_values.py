@@ -36,6 +36,9 @@ _NUMBERS = {
 }
 """Numbers of element types in onnx.proto (TensorProto.DataType)."""
 
+NUMBER_OF_TYPE = {name: number for number, name in _NUMBERS.items()}
+"""The same the other way."""
+
 VULKAN = "vulkan"
 
 
@@ -249,9 +252,13 @@ class IOBinding:
             raise BadBinding(f"there is no '{name}' to bind; there are: {', '.join(names)}")
         return name
 
+    def _takes(self) -> list:
+        """All that can be given."""
+        return self._session.get_inputs() + self._session.get_overridable_initializers()
+
     def bind_cpu_input(self, name: str, arr_on_cpu) -> None:
         """An array, which is copied to the device now."""
-        self._inputs[self._known(name, self._session.get_inputs())] = self._session._on_device(np.asarray(arr_on_cpu))
+        self._inputs[self._known(name, self._takes())] = self._session._on_device(np.asarray(arr_on_cpu))
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr) -> None:
         """Memory of the host at an address, which is read at each run."""
@@ -259,11 +266,11 @@ class IOBinding:
         if _check_device(device_type) != "cpu":
             raise NotImplemented("memory of a Vulkan device has no address; bind an OrtValue")
         array = _at_address(buffer_ptr, _dtype(element_type), tuple(shape))
-        self._inputs[self._known(name, self._session.get_inputs())] = array
+        self._inputs[self._known(name, self._takes())] = array
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """A value, which is used as it lies."""
-        self._inputs[self._known(name, self._session.get_inputs())] = ortvalue
+        self._inputs[self._known(name, self._takes())] = ortvalue
 
     def bind_output(
         self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None

@@ -81,6 +81,7 @@ class SessionOptions:
         self._dimensions: dict[str, int] = {}
         self._entries: dict[str, str] = {}
         self._external: dict[str, np.ndarray] = {}
+        self._loading = CancelToken()
         self._initializers: dict[str, np.ndarray] = {}
         self._providers: list[tuple[str, dict]] = []
 
@@ -103,6 +104,13 @@ class SessionOptions:
         if key not in self._entries:
             raise Missing(f"there is no entry '{key}'")
         return self._entries[key]
+
+    def set_load_cancellation_flag(self, value: bool) -> None:
+        """Set it from another thread to stop the making of sessions that have these options, which then raises `ModelLoadCanceled`."""
+        if value:
+            self._loading.cancel()
+        elif self._loading.cancelled:
+            self._loading = CancelToken()
 
     def add_provider(self, name: str, options: dict | None = None) -> None:
         """A provider of sessions that name none."""

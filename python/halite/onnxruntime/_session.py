@@ -13,12 +13,16 @@ from .. import Session as Compiled
 from .. import Tensor
 from . import _initializers, _labels, _metadata
 from ._device import FALLBACK, PROVIDER, chosen
-from ._errors import BadBinding, InvalidArgument, NotImplemented, translated
+from ._errors import BadBinding, InvalidArgument, ModelLoadCanceled, NotImplemented, translated
 from ._logging import set_default_logger_severity
 from ._options import RunOptions, SessionOptions, write_optimized
+from ._plugins import OrtMemoryInfo
 from ._values import IOBinding, OrtValue, type_text
 
 default_seed: int | None = None
+
+_NO_VERSION = (1 << 63) - 1
+"""What ONNX Runtime tells of a file without a version."""
 
 _MOST_VARIANTS = 8
 """Most sets of given initializers that a session keeps a compiled model for."""
@@ -58,7 +62,7 @@ class ModelMetadata:
         self.domain: str = found.get("domain", "")
         self.description: str = found.get("description", "")
         self.graph_description: str = found.get("graph_description", "")
-        self.version: int = found.get("version", 0)
+        self.version: int = found.get("version", _NO_VERSION)
         self.custom_metadata_map: dict[str, str] = found["custom"]
 
 
@@ -143,10 +147,11 @@ class InferenceSession(Session):
             device=self._device,
             dimensions=dict(self._options._dimensions) or None,
             seed=default_seed,
+            cancel=self._options._loading,
         )
 
     def _build(self) -> None:
-        with translated():
+        with translated({"cancelled": ModelLoadCanceled}):
             self._session = self._compiled(self._source)
             inputs, outputs = self._session.inputs, self._session.outputs
         self._variants.clear()
@@ -204,6 +209,26 @@ class InferenceSession(Session):
     def get_session_options(self) -> SessionOptions:
         """The options that it was made with."""
         return self._options
+
+    def get_tuning_results(self) -> list:
+        """None: kernels are chosen by tables of measurements, not by sessions."""
+        return []
+
+    def set_tuning_results(self, results, error_on_invalid: bool = False) -> None:
+        """Does nothing: kernels are chosen by tables of measurements."""
+        del results, error_on_invalid
+
+    def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
+        """Does nothing: Halite has no options that change between runs."""
+        del options
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where inputs are taken from: the host."""
+        return [OrtMemoryInfo() for _ in self._inputs]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where results are given: on the host."""
+        return [OrtMemoryInfo() for _ in self._outputs]
 
     def disable_fallback(self) -> None:
         """Does nothing: a failed run is never made again elsewhere."""
@@ -268,6 +293,11 @@ class InferenceSession(Session):
         outputs = self._call(iobinding._feed(), run_options)
         with translated():
             iobinding._take(outputs)
+
+    def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices) -> None:
+        """As `run_with_ort_values`; results go to the end of `fetches`."""
+        del fetch_devices
+        fetches.extend(self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options))
 
     def _wanted(self, output_names) -> list[str]:
         if not output_names:

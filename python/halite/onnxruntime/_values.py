@@ -89,6 +89,10 @@ class OrtDevice:
         del vendor_id
         return OrtDevice(ort_device_name, device_id)
 
+    def _get_c_device(self) -> OrtDevice:
+        """Itself: what packages find below ONNX Runtime's class of this name."""
+        return self
+
     def device_type(self) -> str:
         """`cpu` or `vulkan`."""
         return self._type
@@ -114,7 +118,10 @@ class OrtValue:
         """The array itself. A session takes it to its device when it is used first."""
         del device_id, vendor_id
         _check_device(device_type)
-        return OrtValue(np.asarray(numpy_obj))
+        array = np.asarray(numpy_obj)
+        if array.dtype.kind in "OUS":
+            raise Unavailable("values are made of arrays of numbers, not of texts")
+        return OrtValue(array)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue:
@@ -221,6 +228,20 @@ class OrtValue:
                 self._value = Tensor(data, device=self._value.device)
         else:
             self._value[...] = data
+
+
+class OrtValueVector(list):
+    """A list of values with the names of ONNX Runtime's."""
+
+    def push_back(self, value: OrtValue) -> None:
+        """Adds a value."""
+        self.append(value)
+
+    def reserve(self, count: int) -> None:
+        """Does nothing: lists grow by themselves."""
+
+    def shrink_to_fit(self) -> None:
+        """Does nothing: lists shrink by themselves."""
 
 
 class SparseTensor:

@@ -12,29 +12,12 @@ import numpy as np
 
 from ._errors import Fail, InvalidArgument, NotImplemented
 from ._labels import element_type
-from ._metadata import fields, opened, pieces, text
+from ._metadata import encoded, fields, message, opened, pieces, text, varint
 from ._values import NUMBER_OF_TYPE
 
 _GRAPH, _IR_VERSION, _INITIALIZER, _INPUT = 7, 1, 5, 11
 _FIRST_VERSION = 4
 """Before, each initializer had to be an input, and all of them are constants."""
-
-
-def _key(number: int) -> bytes:
-    return _varint(number << 3 | 2)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _message(number: int, content: bytes) -> bytes:
-    return _key(number) + _varint(len(content)) + content
 
 
 def _graph(data) -> tuple[int, int] | None:
@@ -93,8 +76,8 @@ def _tensor(name: str, array: np.ndarray) -> bytes:
     if kind is None:
         raise NotImplemented(f"the value of '{name}' has elements of the type {array.dtype}, which initializers cannot have here")
     array = np.ascontiguousarray(array)
-    dims = b"".join(_varint(1 << 3) + _varint(size) for size in array.shape)
-    return dims + _varint(2 << 3) + _varint(kind) + _message(8, name.encode()) + _message(9, array.tobytes())
+    dims = b"".join(encoded(1 << 3) + encoded(size) for size in array.shape)
+    return dims + encoded(2 << 3) + encoded(kind) + message(8, name.encode()) + message(9, array.tobytes())
 
 
 def _inline(data, place, folder: str | None) -> bytes:
@@ -121,7 +104,7 @@ def _inline(data, place, folder: str | None) -> bytes:
     except OSError as error:
         raise Fail(f"the value of '{name}' cannot be read: {error}") from error
     kept = [bytes(data[start:end]) for number, _, start, end in pieces(data, *place) if number not in (9, 13, 14)]
-    return b"".join(kept) + _message(9, content)
+    return b"".join(kept) + message(9, content)
 
 
 def _checked(data, place, name: str, array: np.ndarray) -> None:
@@ -140,8 +123,6 @@ def _checked(data, place, name: str, array: np.ndarray) -> None:
 
 
 def _packed(data, at: int, end: int):
-    from ._metadata import varint
-
     while at < end:
         value, at = varint(data, at, end)
         yield value
@@ -164,15 +145,15 @@ def rewritten(model, without=frozenset(), values: dict[str, np.ndarray] | None =
             found.add(name)
             if name in values:
                 _checked(data, place, name, values[name])
-                parts.append(_message(_INITIALIZER, _tensor(name, values[name])))
+                parts.append(message(_INITIALIZER, _tensor(name, values[name])))
             elif name not in without:
-                parts.append(_message(_INITIALIZER, _inline(data, place, folder)))
+                parts.append(message(_INITIALIZER, _inline(data, place, folder)))
         missing = values.keys() - found if must_be_there else ()
         if missing:
             raise Fail(f"there are no initializers {', '.join(sorted(missing))}")
         content = b"".join(parts)
         outer = [
-            _message(_GRAPH, content) if number == _GRAPH else bytes(data[start:end])
+            message(_GRAPH, content) if number == _GRAPH else bytes(data[start:end])
             for number, _, start, end in pieces(data, 0, len(data))
         ]
     return b"".join(outer)

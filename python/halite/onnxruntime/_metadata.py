@@ -26,6 +26,21 @@ def varint(data, at: int, end: int) -> tuple[int, int]:
     raise ValueError("a number goes beyond the end")
 
 
+def encoded(value: int) -> bytes:
+    """A number as it is written."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def message(number: int, content: bytes) -> bytes:
+    """A field of bytes as it is written."""
+    return encoded(number << 3 | 2) + encoded(len(content)) + content
+
+
 def pieces(data, at: int, end: int):
     """Number, value or range (`None` of numbers of fixed length), start and end of each field."""
     while at < end:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import Session as Compiled
 from .. import Tensor
-from . import _initializers, _labels, _metadata
+from . import _initializers, _labels, _metadata, _text_inputs
 from ._device import FALLBACK, PROVIDER, chosen
 from ._errors import BadBinding, InvalidArgument, ModelLoadCanceled, NotImplemented, translated
 from ._logging import set_default_logger_severity
@@ -128,6 +128,7 @@ class InferenceSession(Session):
         self._profiles: list[str] = []
         self._begun_ns = time.monotonic_ns()
         self._source = self._with_given_weights()
+        self._compilable, self._texts = _text_inputs.numbered(self._source)
         self._variants: dict[frozenset[str], Compiled] = {}
         self._making_variants = threading.Lock()
         self._build()
@@ -152,7 +153,7 @@ class InferenceSession(Session):
 
     def _build(self) -> None:
         with translated({"cancelled": ModelLoadCanceled}):
-            self._session = self._compiled(self._source)
+            self._session = self._compiled(self._compilable)
             inputs, outputs = self._session.inputs, self._session.outputs
         self._variants.clear()
         types, self._makers = _labels.read(self._source)
@@ -318,6 +319,8 @@ class InferenceSession(Session):
     def _call(self, feed, run_options: RunOptions | None):
         self._check_feed(feed)
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in feed.items()}
+        if self._texts is not None:
+            feed.update({name: self._texts.places(name, feed[name]) for name in self._texts.names & feed.keys()})
         cancel = None if run_options is None else run_options._token
         session = self._session
         if self._overridable and not self._overridable.isdisjoint(feed):
@@ -337,7 +340,7 @@ class InferenceSession(Session):
                 if len(self._variants) >= _MOST_VARIANTS:
                     self._variants.pop(next(iter(self._variants)))
                 with translated():
-                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._source, without=given))
+                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._compilable, without=given))
             return made
 
     def _on_device(self, array: np.ndarray):

@@ -278,8 +278,9 @@ class IOBinding:
         return self._session.get_inputs() + self._session.get_overridable_initializers()
 
     def bind_cpu_input(self, name: str, arr_on_cpu) -> None:
-        """An array, which is copied to the device now."""
-        self._inputs[self._known(name, self._takes())] = self._session._on_device(np.asarray(arr_on_cpu))
+        """An array, which is copied to the device now; one of texts is looked up at each run."""
+        array = np.asarray(arr_on_cpu)
+        self._inputs[self._known(name, self._takes())] = array if array.dtype.kind in "OUS" else self._session._on_device(array)
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr) -> None:
         """Memory of the host at an address, which is read at each run."""

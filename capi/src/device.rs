@@ -24,8 +24,9 @@ impl halite_device {
     }
 }
 
-/// Memory that a device holds for tensors, weights and programs, in bytes, and what went through tensors between host and device.
-/// Begin with `HALITE_DEVICE_STATS_INIT`.
+/// Memory that a device holds for tensors, weights and programs, in bytes, what went through tensors between host and device, and how
+/// often its driver wrote recordings of work in its own form. It does so once for given sizes and buffers, and for calls that grow step
+/// by step while the device works for the call before; work that is recorded for one execution does not count. Begin with `HALITE_DEVICE_STATS_INIT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct halite_device_stats {
@@ -49,6 +50,14 @@ pub struct halite_device_stats {
     pub downloads: u64,
     /// Their bytes.
     pub downloaded_bytes: u64,
+    /// Executions of recordings, since interface 0.6 like the fields that follow.
+    pub recordings_executed: u64,
+    /// Executions that waited for the recording to be written.
+    pub recordings_written: u64,
+    /// Recordings that were written ahead.
+    pub recordings_written_ahead: u64,
+    /// Recordings among these that were executed.
+    pub recordings_found_ahead: u64,
 }
 
 // SAFETY: the size comes first; all others are numbers.
@@ -89,7 +98,7 @@ pub unsafe extern "C" fn halite_device_get_info(
     })
 }
 
-/// How much memory a device holds, and how much it has moved.
+/// How much memory a device holds, how much it has moved, and how often recordings were written.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_device_get_stats(
@@ -99,7 +108,7 @@ pub unsafe extern "C" fn halite_device_get_stats(
     // SAFETY: the contract of the interface.
     call("halite_device_get_stats", || unsafe {
         let device = &raw::handle(device, "device")?.device;
-        let (memory, moved) = (device.memory(), device.transfers());
+        let (memory, moved, recordings) = (device.memory(), device.transfers(), device.recordings());
         let value = halite_device_stats {
             struct_size: 0,
             reserved: memory.reserved,
@@ -111,6 +120,10 @@ pub unsafe extern "C" fn halite_device_get_stats(
             uploaded_bytes: moved.uploaded_bytes,
             downloads: moved.downloads,
             downloaded_bytes: moved.downloaded_bytes,
+            recordings_executed: recordings.executed,
+            recordings_written: recordings.written,
+            recordings_written_ahead: recordings.written_ahead,
+            recordings_found_ahead: recordings.found_ahead,
         };
         raw::fill(stats, value)
     })

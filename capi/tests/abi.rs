@@ -39,7 +39,8 @@ layouts! {
     halite_property { name, value }
     halite_device_info { struct_size, uri, name, driver, target, unusable, properties, property_count, kind }
     halite_device_stats {
-        struct_size, reserved, used, peak_reserved, peak_used, allocations, uploads, uploaded_bytes, downloads, downloaded_bytes
+        struct_size, reserved, used, peak_reserved, peak_used, allocations, uploads, uploaded_bytes, downloads, downloaded_bytes,
+        recordings_executed, recordings_written, recordings_written_ahead, recordings_found_ahead
     }
     halite_vulkan_queue { queue, family }
     halite_vulkan_device {

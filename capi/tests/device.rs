@@ -148,6 +148,7 @@ fn results_are_fed_back_without_a_copy() {
     }
     assert_eq!(stats(), before);
     assert_eq!(read(state), [7.992_187_5; 100]);
+    recordings_are_counted(device);
     // SAFETY: handles are ours.
     unsafe {
         let own = made(|out| halite_session_device(session, 0, out)).unwrap();
@@ -157,6 +158,25 @@ fn results_are_fed_back_without_a_copy() {
         halite_session_free(session);
         halite_device_trim(device);
         halite_device_free(device);
+    }
+}
+
+/// The counters of recordings are those of the device, and a caller that does not know them yet gets the rest.
+fn recordings_are_counted(device: *const halite_device) {
+    // SAFETY: the structure states its size, the second time that of interface 0.5.
+    unsafe {
+        let mut stats: halite_device_stats = std::mem::zeroed();
+        stats.struct_size = size_of::<halite_device_stats>();
+        outcome(halite_device_get_stats(device, &mut stats)).unwrap();
+        assert!(stats.recordings_executed >= 10, "{}", stats.recordings_executed);
+        assert!((1..=stats.recordings_executed).contains(&stats.recordings_written));
+        assert!(stats.recordings_found_ahead <= stats.recordings_written_ahead);
+
+        let mut older: halite_device_stats = std::mem::zeroed();
+        older.struct_size = std::mem::offset_of!(halite_device_stats, recordings_executed);
+        older.recordings_executed = u64::MAX;
+        outcome(halite_device_get_stats(device, &mut older)).unwrap();
+        assert_eq!((older.reserved, older.recordings_executed), (stats.reserved, u64::MAX));
     }
 }
 

@@ -111,3 +111,19 @@ pub extern "system" fn Java_org_halite_Native_sessionDevice<'local>(
         Ok(env.new_string(uri)?)
     })
 }
+
+/// What was recorded on its device, four numbers: executed, written, written ahead, found ahead.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_halite_Native_recordings<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    session: jlong,
+) -> JLongArray<'local> {
+    enter(env, |env| {
+        let session = held::session(session)?;
+        let told = session.device().map(halite::Device::recordings).unwrap_or_default();
+        let counts = [told.executed, told.written, told.written_ahead, told.found_ahead];
+        let counts = counts.map(|count| jlong::try_from(count).unwrap_or(jlong::MAX));
+        convert::array_of_longs(env, &counts)
+    })
+}

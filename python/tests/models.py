@@ -71,6 +71,14 @@ def _value(field: int, name: str, shape: list[int | str], element: int) -> bytes
     return message(field, message(1, name) + message(2, message(1, tensor)))
 
 
+def beside(name: str, shape: list[int], file: str, offset: int, length: int) -> bytes:
+    """A constant whose elements are in another file."""
+    dims = b"".join(number(1, size) for size in shape)
+    entries = {"location": file, "offset": str(offset), "length": str(length)}
+    held = b"".join(message(13, message(1, key) + message(2, value)) for key, value in entries.items())
+    return message(5, dims + number(2, FLOAT) + message(8, name) + held + number(14, 1))
+
+
 def takes(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
     return _value(11, name, shape, element)
 
@@ -79,12 +87,12 @@ def gives(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
     return _value(12, name, shape, element)
 
 
-def model(*parts: bytes, metadata: dict[str, str] | None = None) -> bytes:
+def model(*parts: bytes, metadata: dict[str, str] | None = None, version: int = 8) -> bytes:
     graph = message(2, "graph of a test") + b"".join(parts)
     entries = b"".join(message(14, message(1, k) + message(2, v)) for k, v in (metadata or {}).items())
     classic_opset = message(1, "ai.onnx.ml") + number(2, 3)
     about = message(2, "halite tests") + message(4, "test.halite") + number(5, 3) + message(6, "what it is")
-    return number(1, 8) + about + message(7, graph) + message(8, number(2, 18)) + message(8, classic_opset) + entries
+    return number(1, version) + about + message(7, graph) + message(8, number(2, 18)) + message(8, classic_opset) + entries
 
 
 def doubled(element: int = FLOAT) -> bytes:
@@ -119,6 +127,21 @@ def split() -> bytes:
         takes("b", [2, 3]),
         gives("sum", [2, 3]),
         gives("difference", [2, 3]),
+    )
+
+
+def scaled(weight: bytes | None = None, is_input: bool = True, version: int = 8) -> bytes:
+    """`y = x * w + b`: `w` is 2, `b` is 1, and both are inputs too."""
+    inputs = [takes("w", [1]), takes("b", [1])] if is_input else []
+    return model(
+        node("Mul", ["x", "w"], ["t"]),
+        node("Add", ["t", "b"], ["y"]),
+        weight or constant("w", [1], [2.0]),
+        constant("b", [1], [1.0]),
+        takes("x", ["n"]),
+        *inputs,
+        gives("y", ["n"]),
+        version=version,
     )
 
 

@@ -215,6 +215,30 @@ def test_binding(split):
         binding.bind_input("b", "cpu", 0, np.float32, [2, 3], 0)
 
 
+def test_names_for_several_values_at_once(split):
+    from onnxruntime.capi.onnxruntime_pybind11_state import OrtValueVector
+
+    feeds, fetches = OrtValueVector(), OrtValueVector()
+    for array in (A, B):
+        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(array)._ortvalue)
+    split._sess.run_with_ortvaluevector(ort.RunOptions(), ["a", "b"], feeds, ["sum"], fetches, [])
+    assert len(fetches) == 1 and np.array_equal(fetches[0].numpy(), A + B)
+    assert split.get_tuning_results() == [] and [info.name for info in split.get_input_memory_infos()] == ["Cpu", "Cpu"]
+    with pytest.raises(RuntimeError, match="not of texts"):
+        ort.OrtValue.ortvalue_from_numpy(np.array(["a"]))
+
+
+def test_making_a_session_is_stopped(capsys):
+    options = ort.SessionOptions()
+    options.set_load_cancellation_flag(True)
+    with pytest.raises(ort.ModelLoadCanceled, match="cancelled"):
+        ort.InferenceSession(models.split(), options)
+    options.set_load_cancellation_flag(False)
+    assert ort.InferenceSession(models.split(), options).run(["sum"], {"a": A, "b": B})
+    ort.print_debug_info()
+    assert "Halite" in capsys.readouterr().out
+
+
 def test_profiles_are_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ort.SessionOptions()

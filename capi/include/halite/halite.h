@@ -71,7 +71,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 5
+#define HALITE_C_ABI_MINOR 6
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -204,8 +204,9 @@ typedef struct {
     halite_device_kind kind;
 } halite_device_info;
 
-/// Memory that a device holds for tensors, weights and programs, in bytes, and what went through tensors between host and device.
-/// Begin with `HALITE_DEVICE_STATS_INIT`.
+/// Memory that a device holds for tensors, weights and programs, in bytes, what went through tensors between host and device, and how
+/// often its driver wrote recordings of work in its own form. It does so once for given sizes and buffers, and for calls that grow step
+/// by step while the device works for the call before; work that is recorded for one execution does not count. Begin with `HALITE_DEVICE_STATS_INIT`.
 typedef struct {
     /// `sizeof(halite_device_stats)`.
     size_t struct_size;
@@ -227,6 +228,14 @@ typedef struct {
     uint64_t downloads;
     /// Their bytes.
     uint64_t downloaded_bytes;
+    /// Executions of recordings, since interface 0.6 like the fields that follow.
+    uint64_t recordings_executed;
+    /// Executions that waited for the recording to be written.
+    uint64_t recordings_written;
+    /// Recordings that were written ahead.
+    uint64_t recordings_written_ahead;
+    /// Recordings among these that were executed.
+    uint64_t recordings_found_ahead;
 } halite_device_stats;
 
 /// A queue of a Vulkan device.
@@ -839,7 +848,7 @@ HALITE_CHECK
 halite_error *halite_device_get_info(const halite_device *device,
                                      halite_device_info *info);
 
-/// How much memory a device holds, and how much it has moved.
+/// How much memory a device holds, how much it has moved, and how often recordings were written.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_device_get_stats(const halite_device *device,

@@ -31,10 +31,12 @@ from ._errors import (
     InvalidArgument,
     InvalidGraph,
     InvalidProtobuf,
+    ModelLoadCanceled,
     ModelLoaded,
     ModelRequiresCompilation,
     NoModel,
     NoSuchFile,
+    NotFound,
     NotImplemented,
     RuntimeException,
 )
@@ -63,7 +65,7 @@ from ._plugins import (
 )
 from ._session import InferenceSession, ModelMetadata, NodeArg, Session
 from ._stand_in import install, is_installed, uninstall
-from ._values import IOBinding, OrtDevice, OrtValue, SparseTensor
+from ._values import IOBinding, OrtDevice, OrtValue, OrtValueVector, SparseTensor
 
 __version__ = "1.23.0"
 """The version of ONNX Runtime whose interface this is."""
@@ -104,6 +106,14 @@ def enable_telemetry_events() -> None:
     raise NotImplemented("Halite has no telemetry")
 
 
+def print_debug_info() -> None:
+    """Prints versions, system and device."""
+    import platform
+
+    print(get_build_info())
+    print(f"platform: {platform.platform()}\npython: {platform.python_version()}\ndevice: {get_default_device() or 'the best one'}")
+
+
 def has_collective_ops() -> bool:
     """Whether operators over several machines are there: no."""
     return False
@@ -128,12 +138,14 @@ __all__ = [
     "InvalidGraph",
     "InvalidProtobuf",
     "LoraAdapter",
+    "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
     "ModelRequiresCompilation",
     "NoModel",
     "NoSuchFile",
     "NodeArg",
+    "NotFound",
     "NotImplemented",
     "OrtAllocatorType",
     "OrtArenaCfg",
@@ -143,6 +155,7 @@ __all__ = [
     "OrtMemType",
     "OrtMemoryInfo",
     "OrtValue",
+    "OrtValueVector",
     "RunOptions",
     "RuntimeException",
     "Session",
@@ -166,6 +179,7 @@ __all__ = [
     "is_installed",
     "package_name",
     "preload_dlls",
+    "print_debug_info",
     "register_execution_provider_library",
     "set_default_device",
     "set_default_logger_severity",

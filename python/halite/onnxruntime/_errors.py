@@ -55,6 +55,14 @@ class ModelRequiresCompilation(Exception):
     """The model would have to be compiled, which was forbidden."""
 
 
+class NotFound(Exception):
+    """A part of a package of models is not there."""
+
+
+class ModelLoadCanceled(Exception):
+    """The making of a session was stopped."""
+
+
 class Unavailable(NotImplemented, RuntimeError):
     """What ONNX Runtime says by a `RuntimeError` where a part of it is not there."""
 
@@ -84,9 +92,9 @@ _BY_KIND = {
 
 
 @contextlib.contextmanager
-def translated():
-    """Failures of Halite leave the block as those of ONNX Runtime."""
+def translated(special: dict[str, type[Exception]] | None = None):
+    """Failures of Halite leave the block as those of ONNX Runtime; some kinds as what is `special` to the block."""
     try:
         yield
     except Error as error:
-        raise _BY_KIND.get(error.kind, Fail)(f"[Halite] {error.kind}: {error}") from error
+        raise {**_BY_KIND, **(special or {})}.get(error.kind, Fail)(f"[Halite] {error.kind}: {error}") from error

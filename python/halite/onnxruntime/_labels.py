@@ -11,11 +11,11 @@ import numpy as np
 from ._errors import NotImplemented
 from ._metadata import fields, opened, text
 
-_STRING = 8
+STRING = 8
 _ELEMENTS = (
     "undefined float uint8 int8 uint16 int16 int32 int64 string bool float16 double uint32 uint64 complex64 complex128 bfloat16"
 ).split()
-_MOVES = frozenset(
+MOVES = frozenset(
     "ArrayFeatureExtractor Cast CastLike DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Reshape Slice "
     "SpaceToDepth Split Squeeze Tile Transpose Unsqueeze".split()
 )
@@ -25,25 +25,26 @@ _MOST_STEPS = 1000
 """Most nodes between a list of texts and an output."""
 
 
-def _type(data, place) -> str:
+def type_of(data, place) -> str:
     """The text that ONNX Runtime has for a type."""
     for number, value in fields(data, *place):
         if number == 1 and isinstance(value, tuple):
-            return f"tensor({_element(dict(fields(data, *value)).get(1, 0))})"
+            return f"tensor({element_type(dict(fields(data, *value)).get(1, 0))})"
         if number in (4, 9) and isinstance(value, tuple):
             inner = dict(fields(data, *value)).get(1)
-            return f"{'seq' if number == 4 else 'optional'}({_type(data, inner) if inner else ''})"
+            return f"{'seq' if number == 4 else 'optional'}({type_of(data, inner) if inner else ''})"
         if number == 5 and isinstance(value, tuple):
             parts = dict(fields(data, *value))
-            return f"map({_element(parts.get(1, 0))},{_type(data, parts[2]) if 2 in parts else ''})"
+            return f"map({element_type(parts.get(1, 0))},{type_of(data, parts[2]) if 2 in parts else ''})"
     return ""
 
 
-def _element(number) -> str:
+def element_type(number) -> str:
+    """ONNX Runtime's name of a type of elements, by its number in ONNX."""
     return _ELEMENTS[number] if isinstance(number, int) and number < len(_ELEMENTS) else str(number)
 
 
-class _Node:
+class Node:
     """A node: its operator, its inputs, the place of an output among its outputs, its attributes."""
 
     def __init__(self, data, place):
@@ -59,8 +60,12 @@ class _Node:
                 name = next((text(data, own) for inner, own in fields(data, *value) if inner == 1), "")
                 self.attributes[name] = value
 
+    def has_graph(self, data) -> bool:
+        """Whether an attribute is a graph, or several."""
+        return any(number in (6, 11) for place in self.attributes.values() for number, _ in fields(data, *place))
+
     def all(self, data, name: str, wanted: int) -> list:
-        """The values of an attribute in one of its fields: texts (9), whole numbers (8)."""
+        """The values of an attribute in one of its fields: texts (9), whole numbers (8), one whole number (3)."""
         found = []
         for number, value in fields(data, *self.attributes.get(name, (0, 0))):
             if number != wanted:
@@ -85,7 +90,7 @@ def _packed(data, at: int, end: int):
 def _texts_of_tensor(data, place) -> list[str] | None:
     """The elements of a tensor of texts; nothing of others."""
     found = list(fields(data, *place))
-    if (2, _STRING) not in found:
+    if (2, STRING) not in found:
         return None
     return [text(data, value) for number, value in found if number == 6 and isinstance(value, tuple)]
 
@@ -97,7 +102,7 @@ class _Graph:
         self._data, self._makers, self._lists = data, {}, {}
         for number, value in fields(data, *place):
             if number == 1:
-                node = _Node(data, value)
+                node = Node(data, value)
                 self._makers.update({name: (node, index) for index, name in enumerate(node.outputs)})
             elif number == 5:
                 found = _texts_of_tensor(data, value)
@@ -121,7 +126,7 @@ class _Graph:
                 return [*node.all(self._data, "values_strings", 9), *(other or ["_Unused"])]
             if node.operator.endswith("Classifier"):
                 return node.all(self._data, "classlabels_strings", 9) if index == 0 else None
-            if node.operator not in _MOVES or not node.inputs:
+            if node.operator not in MOVES or not node.inputs:
                 return None
             name = node.inputs[0]
         return None
@@ -169,7 +174,7 @@ def read(model) -> tuple[dict[str, str], dict]:
                 if number in (11, 12):
                     parts = dict(fields(data, *value))
                     name = text(data, parts[1])
-                    types[name] = _type(data, parts[2]) if 2 in parts else ""
+                    types[name] = type_of(data, parts[2]) if 2 in parts else ""
                     if number == 12 and ("string" in types[name] or "map(" in types[name]):
                         wanted.append(name)
             if wanted:

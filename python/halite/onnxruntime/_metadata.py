@@ -26,24 +26,46 @@ def varint(data, at: int, end: int) -> tuple[int, int]:
     raise ValueError("a number goes beyond the end")
 
 
-def fields(data, at: int, end: int):
-    """Number, value or range, of each field."""
+def encoded(value: int) -> bytes:
+    """A number as it is written."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def message(number: int, content: bytes) -> bytes:
+    """A field of bytes as it is written."""
+    return encoded(number << 3 | 2) + encoded(len(content)) + content
+
+
+def pieces(data, at: int, end: int):
+    """Number, value or range (`None` of numbers of fixed length), start and end of each field."""
     while at < end:
+        start = at
         key, at = varint(data, at, end)
         number, kind = key >> 3, key & 7
         if kind == 0:
             value, at = varint(data, at, end)
-            yield number, value
         elif kind == 2:
             length, at = varint(data, at, end)
             if length > end - at:
                 raise ValueError("a field goes beyond the end")
-            yield number, (at, at + length)
-            at += length
+            value, at = (at, at + length), at + length
         elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
+            value, at = None, at + (8 if kind == 1 else 4)
         else:
             raise ValueError(f"there are no fields of the kind {kind}")
+        yield number, value, start, at
+
+
+def fields(data, at: int, end: int):
+    """Number, value or range, of each field but numbers of fixed length."""
+    for number, value, _, _ in pieces(data, at, end):
+        if value is not None:
+            yield number, value
 
 
 def text(data, place) -> str:

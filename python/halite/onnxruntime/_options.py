@@ -10,8 +10,10 @@ import enum
 import os
 import shutil
 
+import numpy as np
+
 from .. import CancelToken
-from ._errors import Missing, NotImplemented
+from ._errors import InvalidArgument, Missing, NotImplemented
 from ._metadata import has_external_data
 
 
@@ -78,6 +80,9 @@ class SessionOptions:
         self.use_per_session_threads = True
         self._dimensions: dict[str, int] = {}
         self._entries: dict[str, str] = {}
+        self._external: dict[str, np.ndarray] = {}
+        self._loading = CancelToken()
+        self._initializers: dict[str, np.ndarray] = {}
         self._providers: list[tuple[str, dict]] = []
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
@@ -100,6 +105,13 @@ class SessionOptions:
             raise Missing(f"there is no entry '{key}'")
         return self._entries[key]
 
+    def set_load_cancellation_flag(self, value: bool) -> None:
+        """Set it from another thread to stop the making of sessions that have these options, which then raises `ModelLoadCanceled`."""
+        if value:
+            self._loading.cancel()
+        elif self._loading.cancelled:
+            self._loading = CancelToken()
+
     def add_provider(self, name: str, options: dict | None = None) -> None:
         """A provider of sessions that name none."""
         self._providers.append((name, dict(options or {})))
@@ -120,12 +132,14 @@ class SessionOptions:
         raise NotImplemented(f"the operators in '{path}' are machine code for ONNX Runtime, which Halite cannot run")
 
     def add_initializer(self, name: str, value) -> None:
-        """Refused."""
-        raise NotImplemented("weights come from the model and its files; they cannot be replaced")
+        """The value of an initializer, as an `OrtValue`, in place of the model's; names that the model has not are passed over."""
+        self._initializers[str(name)] = value.numpy()
 
     def add_external_initializers(self, names, values) -> None:
-        """Refused."""
-        raise NotImplemented("weights come from the model and its files; they cannot be replaced")
+        """Values of initializers, as `OrtValue`s, in place of those in files beside the model, which need not be there."""
+        if len(names) != len(values):
+            raise InvalidArgument(f"there are {len(names)} names and {len(values)} values")
+        self._external.update({str(name): value.numpy() for name, value in zip(names, values)})
 
 
 def write_optimized(model, path) -> None:

@@ -11,14 +11,21 @@ import numpy as np
 
 from .. import Session as Compiled
 from .. import Tensor
-from . import _labels, _metadata
+from . import _initializers, _labels, _metadata, _text_inputs
 from ._device import FALLBACK, PROVIDER, chosen
-from ._errors import BadBinding, InvalidArgument, NotImplemented, translated
+from ._errors import BadBinding, InvalidArgument, ModelLoadCanceled, NotImplemented, translated
 from ._logging import set_default_logger_severity
 from ._options import RunOptions, SessionOptions, write_optimized
+from ._plugins import OrtMemoryInfo
 from ._values import IOBinding, OrtValue, type_text
 
 default_seed: int | None = None
+
+_NO_VERSION = (1 << 63) - 1
+"""What ONNX Runtime tells of a file without a version."""
+
+_MOST_VARIANTS = 8
+"""Most sets of given initializers that a session keeps a compiled model for."""
 
 
 class NodeArg:
@@ -32,6 +39,13 @@ class NodeArg:
             "tensor": lambda: type_text(info.dtype),
             "sequence": lambda: "seq(tensor)",
         }.get(info.kind, lambda: str(info.dtype))()
+
+    @classmethod
+    def declared(cls, name: str, declared: str, shape: list) -> NodeArg:
+        """As the file declares it."""
+        made = cls.__new__(cls)
+        made.name, made.type, made.shape = name, declared, shape
+        return made
 
     def __str__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
@@ -48,7 +62,7 @@ class ModelMetadata:
         self.domain: str = found.get("domain", "")
         self.description: str = found.get("description", "")
         self.graph_description: str = found.get("graph_description", "")
-        self.version: int = found.get("version", 0)
+        self.version: int = found.get("version", _NO_VERSION)
         self.custom_metadata_map: dict[str, str] = found["custom"]
 
 
@@ -113,18 +127,36 @@ class InferenceSession(Session):
         self._metadata: ModelMetadata | None = None
         self._profiles: list[str] = []
         self._begun_ns = time.monotonic_ns()
+        self._source = self._with_given_weights()
+        self._compilable, self._texts = _text_inputs.numbered(self._source)
+        self._variants: dict[frozenset[str], Compiled] = {}
+        self._making_variants = threading.Lock()
         self._build()
 
+    def _with_given_weights(self):
+        """The model with the weights of the options in place of its own."""
+        source = self._model
+        if self._options._external:
+            source = _initializers.rewritten(source, values=self._options._external, must_be_there=True)
+        if self._options._initializers:
+            source = _initializers.rewritten(source, values=self._options._initializers)
+        return source
+
+    def _compiled(self, source) -> Compiled:
+        return Compiled(
+            source,
+            device=self._device,
+            dimensions=dict(self._options._dimensions) or None,
+            seed=default_seed,
+            cancel=self._options._loading,
+        )
+
     def _build(self) -> None:
-        with translated():
-            self._session = Compiled(
-                self._model,
-                device=self._device,
-                dimensions=dict(self._options._dimensions) or None,
-                seed=default_seed,
-            )
+        with translated({"cancelled": ModelLoadCanceled}):
+            self._session = self._compiled(self._compilable)
             inputs, outputs = self._session.inputs, self._session.outputs
-        types, self._makers = _labels.read(self._model)
+        self._variants.clear()
+        types, self._makers = _labels.read(self._source)
         self._lists = {info.name for info in outputs if info.kind != "tensor"} - self._makers.keys()
 
         def args(infos):
@@ -132,6 +164,10 @@ class InferenceSession(Session):
 
         self._inputs = args(info for info in inputs if not info.optional)
         self._optional = args(info for info in inputs if info.optional)
+        self._overridable = frozenset(_initializers.overridable(self._source))
+        if self._overridable:
+            sizes = _initializers.sizes(self._source, self._overridable)
+            self._optional += [NodeArg.declared(name, types.get(name, ""), sizes[name]) for name in sizes]
         self._outputs = args(outputs)
         self._required = [arg.name for arg in self._inputs]
         self._output_names = [arg.name for arg in self._outputs]
@@ -174,6 +210,26 @@ class InferenceSession(Session):
     def get_session_options(self) -> SessionOptions:
         """The options that it was made with."""
         return self._options
+
+    def get_tuning_results(self) -> list:
+        """None: kernels are chosen by tables of measurements, not by sessions."""
+        return []
+
+    def set_tuning_results(self, results, error_on_invalid: bool = False) -> None:
+        """Does nothing: kernels are chosen by tables of measurements."""
+        del results, error_on_invalid
+
+    def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
+        """Does nothing: Halite has no options that change between runs."""
+        del options
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where inputs are taken from: the host."""
+        return [OrtMemoryInfo() for _ in self._inputs]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where results are given: on the host."""
+        return [OrtMemoryInfo() for _ in self._outputs]
 
     def disable_fallback(self) -> None:
         """Does nothing: a failed run is never made again elsewhere."""
@@ -239,6 +295,11 @@ class InferenceSession(Session):
         with translated():
             iobinding._take(outputs)
 
+    def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices) -> None:
+        """As `run_with_ort_values`; results go to the end of `fetches`."""
+        del fetch_devices
+        fetches.extend(self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options))
+
     def _wanted(self, output_names) -> list[str]:
         if not output_names:
             return self._output_names
@@ -258,13 +319,29 @@ class InferenceSession(Session):
     def _call(self, feed, run_options: RunOptions | None):
         self._check_feed(feed)
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in feed.items()}
+        if self._texts is not None:
+            feed.update({name: self._texts.places(name, feed[name]) for name in self._texts.names & feed.keys()})
         cancel = None if run_options is None else run_options._token
+        session = self._session
+        if self._overridable and not self._overridable.isdisjoint(feed):
+            session = self._variant(self._overridable.intersection(feed))
         with translated():
             if not self._options.enable_profiling:
-                return self._session.run(feed, cancel=cancel)
-            outputs, profile = self._session.profile(feed, cancel=cancel)
+                return session.run(feed, cancel=cancel)
+            outputs, profile = session.profile(feed, cancel=cancel)
         self._profiles.append(profile["trace"])
         return outputs
+
+    def _variant(self, given: frozenset[str]) -> Compiled:
+        """The model with these initializers as inputs. It is compiled when they are given for the first time."""
+        with self._making_variants:
+            made = self._variants.get(given)
+            if made is None:
+                if len(self._variants) >= _MOST_VARIANTS:
+                    self._variants.pop(next(iter(self._variants)))
+                with translated():
+                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._compilable, without=given))
+            return made
 
     def _on_device(self, array: np.ndarray):
         """A tensor on the session's device, of an array."""

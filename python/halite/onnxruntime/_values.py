@@ -36,6 +36,9 @@ _NUMBERS = {
 }
 """Numbers of element types in onnx.proto (TensorProto.DataType)."""
 
+NUMBER_OF_TYPE = {name: number for number, name in _NUMBERS.items()}
+"""The same the other way."""
+
 VULKAN = "vulkan"
 
 
@@ -86,6 +89,10 @@ class OrtDevice:
         del vendor_id
         return OrtDevice(ort_device_name, device_id)
 
+    def _get_c_device(self) -> OrtDevice:
+        """Itself: what packages find below ONNX Runtime's class of this name."""
+        return self
+
     def device_type(self) -> str:
         """`cpu` or `vulkan`."""
         return self._type
@@ -111,7 +118,10 @@ class OrtValue:
         """The array itself. A session takes it to its device when it is used first."""
         del device_id, vendor_id
         _check_device(device_type)
-        return OrtValue(np.asarray(numpy_obj))
+        array = np.asarray(numpy_obj)
+        if array.dtype.kind in "OUS":
+            raise Unavailable("values are made of arrays of numbers, not of texts")
+        return OrtValue(array)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data, onnx_element_type: int) -> OrtValue:
@@ -220,6 +230,20 @@ class OrtValue:
             self._value[...] = data
 
 
+class OrtValueVector(list):
+    """A list of values with the names of ONNX Runtime's."""
+
+    def push_back(self, value: OrtValue) -> None:
+        """Adds a value."""
+        self.append(value)
+
+    def reserve(self, count: int) -> None:
+        """Does nothing: lists grow by themselves."""
+
+    def shrink_to_fit(self) -> None:
+        """Does nothing: lists shrink by themselves."""
+
+
 class SparseTensor:
     """Refused: Halite has no sparse tensors."""
 
@@ -249,9 +273,14 @@ class IOBinding:
             raise BadBinding(f"there is no '{name}' to bind; there are: {', '.join(names)}")
         return name
 
+    def _takes(self) -> list:
+        """All that can be given."""
+        return self._session.get_inputs() + self._session.get_overridable_initializers()
+
     def bind_cpu_input(self, name: str, arr_on_cpu) -> None:
-        """An array, which is copied to the device now."""
-        self._inputs[self._known(name, self._session.get_inputs())] = self._session._on_device(np.asarray(arr_on_cpu))
+        """An array, which is copied to the device now; one of texts is looked up at each run."""
+        array = np.asarray(arr_on_cpu)
+        self._inputs[self._known(name, self._takes())] = array if array.dtype.kind in "OUS" else self._session._on_device(array)
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr) -> None:
         """Memory of the host at an address, which is read at each run."""
@@ -259,11 +288,11 @@ class IOBinding:
         if _check_device(device_type) != "cpu":
             raise NotImplemented("memory of a Vulkan device has no address; bind an OrtValue")
         array = _at_address(buffer_ptr, _dtype(element_type), tuple(shape))
-        self._inputs[self._known(name, self._session.get_inputs())] = array
+        self._inputs[self._known(name, self._takes())] = array
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """A value, which is used as it lies."""
-        self._inputs[self._known(name, self._session.get_inputs())] = ortvalue
+        self._inputs[self._known(name, self._takes())] = ortvalue
 
     def bind_output(
         self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None

@@ -87,7 +87,7 @@ class Device : public detail::Object<halite_device> {
         halite_error *error = halite_device_get_info(get(), &raw);
         return detail::finish(error, DeviceInfo(raw));
     }
-    /// What it holds, and what went through tensors between host and device.
+    /// What it holds, what went through tensors between host and device, and how often recordings were written.
     Result<halite_device_stats> stats() const {
         auto raw = detail::structure<halite_device_stats>();
         halite_error *error = halite_device_get_stats(get(), &raw);

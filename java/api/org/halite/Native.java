@@ -70,6 +70,8 @@ final class Native {
 
     static native String sessionDevice(long session);
 
+    static native long[] recordings(long session);
+
     static native void resetState(long session);
 
     static native long run(

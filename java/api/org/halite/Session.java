@@ -120,6 +120,11 @@ public final class Session extends Handle {
         return Native.sessionDevice(number());
     }
 
+    /** How often its device's driver wrote recordings of work; zeros where it needs no device. */
+    public @NonNull Recordings recordings() {
+        return new Recordings(Native.recordings(number()));
+    }
+
     /** What a session is made from: a model, and choices. */
     public static final class Builder {
         private final List<String> settings = new ArrayList<>();

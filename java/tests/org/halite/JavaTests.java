@@ -155,6 +155,10 @@ public final class JavaTests {
                 equal(outputs.names(), Collections.singletonList("probabilities"));
                 equal(outputs.get("probabilities").shape()[1], 10L);
             }
+            Recordings recordings = session.recordings();
+            check(recordings.executed() >= 1 && recordings.written() >= 1, recordings.toString());
+            check(recordings.written() <= recordings.executed(), recordings.toString());
+            check(recordings.foundAhead() <= recordings.writtenAhead(), recordings.toString());
         }
     }
 

@@ -1,6 +1,6 @@
 //! How many rows the buffers of states have that grow in place.
 
-use halite_sizes::{Atom, Poly, evaluate};
+use halite_sizes::{Atom, Poly, Size, evaluate};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Graph;
@@ -9,6 +9,9 @@ use crate::graph::Graph;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capacities {
     states: Vec<Growing>,
+    /// Whether there are states whose windows could move over their rows, and do not.
+    #[serde(default)]
+    windows: bool,
     /// For each symbol the input and the dimension that give its value.
     symbols: Vec<(usize, usize)>,
     /// What the numbers of rows are computed of, each atom behind those that it is made of.
@@ -21,6 +24,8 @@ struct Growing {
     output: String,
     axis: usize,
     rows: Poly,
+    #[serde(default)]
+    dropped: Poly,
 }
 
 /// What the buffer of a state has to be for a call.
@@ -34,30 +39,45 @@ pub struct Capacity<'a> {
     pub axis: usize,
     /// Its size in that dimension: rows that count and rows to spare.
     pub rows: u64,
+    /// The rows before those of the result, which begins behind them.
+    pub dropped: u64,
 }
 
 impl Capacities {
     /// Of a graph that passes have been over.
     pub fn of(graph: &Graph) -> Capacities {
-        let mut made = Capacities::default();
+        let mut made = Capacities { windows: graph.windows, ..Capacities::default() };
         for state in &graph.states {
             let Some(axis) = state.grows else { continue };
             let (input, output) = (&graph.inputs[state.input], &graph.outputs[state.output]);
             let rows = graph.tensor(input.tensor).sizes()[axis];
-            let rows = match &graph.open {
-                Some(open) => open.trace.poly(rows),
-                None => Poly { constant: rows.signed_value(), terms: Vec::new() },
+            let poly = |size: Size| match &graph.open {
+                Some(open) => open.trace.poly(size),
+                None => Poly { constant: size.signed_value(), terms: Vec::new() },
             };
-            made.states.push(Growing { input: input.name.clone(), output: output.name.clone(), axis, rows });
+            let (rows, dropped) = (poly(rows), poly(state.dropped));
+            let (input, output) = (input.name.clone(), output.name.clone());
+            made.states.push(Growing { input, output, axis, rows, dropped });
         }
         if let Some(open) = graph.open.as_ref().filter(|_| !made.states.is_empty()) {
             let last = |poly: &Poly| poly.terms.iter().flat_map(|term| &term.atoms).map(|id| id.0 + 1).max();
-            let needed = made.states.iter().filter_map(|state| last(&state.rows)).max().unwrap_or(0);
+            let needed = made
+                .states
+                .iter()
+                .flat_map(|state| [last(&state.rows), last(&state.dropped)])
+                .flatten()
+                .max();
+            let needed = needed.unwrap_or(0);
             made.atoms = open.trace.atoms();
             made.atoms.truncate(needed as usize);
             made.symbols.clone_from(&open.symbols);
         }
         made
+    }
+
+    /// Whether there are states whose windows could move over their rows if they had some to spare.
+    pub fn has_windows(&self) -> bool {
+        self.windows
     }
 
     /// Whether no state has rows to spare.
@@ -72,9 +92,12 @@ impl Capacities {
         };
         let symbols: Vec<u64> = self.symbols.iter().map(size).collect();
         let numbers = evaluate(&self.atoms, &symbols);
-        self.states.iter().map(move |Growing { input, output, axis, rows }| {
-            let rows = rows.evaluate(|id| numbers.get(id.0 as usize).copied().unwrap_or(0));
-            Capacity { input, output, axis: *axis, rows: rows.max(0).cast_unsigned() }
+        self.states.iter().map(move |Growing { input, output, axis, rows, dropped }| {
+            let [rows, dropped] = [rows, dropped].map(|poly| {
+                let value = poly.evaluate(|id| numbers.get(id.0 as usize).copied().unwrap_or(0));
+                value.max(0).cast_unsigned()
+            });
+            Capacity { input, output, axis: *axis, rows, dropped }
         })
     }
 }

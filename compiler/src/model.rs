@@ -255,7 +255,7 @@ impl Model {
             let _entered = graph.enter();
             let states = || bindings.states.iter().map(|(input, output)| (input.as_str(), output.as_str()));
             graph.bind_states(states());
-            graph.note_growing(states(), bindings.row_step);
+            graph.note_growing(states(), [bindings.row_step, bindings.row_alignment]);
             half.add(passes::optimize_with(&mut graph, precision, &inner, observer)?);
             graphs.push(graph);
         }

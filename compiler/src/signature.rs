@@ -96,6 +96,9 @@ pub struct Bindings {
     pub states: BTreeMap<String, String>,
     /// Rows in a multiple of which states have memory that grow by concatenation; 0 where each call makes all of their memory anew.
     pub row_step: u64,
+    /// What the place in its buffer is a multiple of where a state's next value begins, in bytes, so that windows move over rows; 0 where
+    /// a state begins with its buffer. Without a step it is only found out whether there are such windows.
+    pub row_alignment: u64,
     /// Dimensions of inputs that what is made has to hold for beside the example, the first, or should, the others: where sizes are open.
     pub holds: Vec<Vec<Vec<u64>>>,
     /// Seed of the random numbers of operators that have none of their own.

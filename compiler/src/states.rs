@@ -168,7 +168,12 @@ impl Name {
     fn pairs_with(&self, output: &Name) -> bool {
         let has = |words: &[String], list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
         let kept = has(&self.roles, &KEPT[..1]) && has(&output.roles, &KEPT[1..]);
-        let state = has(&self.rest, STATE) && !output.roles.is_empty();
+        // `in_cache0` is called `out_cache0` afterwards.
+        let numbered = self.rest.iter().any(|word| {
+            let plain = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            plain.len() > 1 && STATE.contains(&plain)
+        });
+        let state = (has(&self.rest, STATE) || numbered) && !output.roles.is_empty();
         !self.rest.is_empty() && self.rest == output.rest && (kept || state)
     }
 }
@@ -225,6 +230,7 @@ mod tests {
             ("input_states_1", "output_states_1"),
             ("h_in", "h_out"),
             ("lstm_hidden_input", "lstm_hidden_output"),
+            ("in_cache0", "out_cache0"),
         ] {
             let found = find(&list(&["x", input]), &list(&["logits", output]));
             assert_eq!(found, Pairs::from([(input.to_owned(), output.to_owned())]), "{input} {output}");
@@ -237,6 +243,7 @@ mod tests {
             ("input", "output"),
             ("input_ids", "output_ids"),
             ("image_in", "image_out"),
+            ("in_image0", "out_image0"),
             ("x", "y"),
             ("past_0", "present_1"),
             ("state", "state"),

@@ -243,6 +243,7 @@ def main():
         import onnx_sizes_late  # noqa: F401
         import onnx_sizes_library  # noqa: F401
         import onnx_sizes_more  # noqa: F401
+        import onnx_sizes_ragged  # noqa: F401
         import onnx_sizes_rare  # noqa: F401
         import onnx_sizes_strange  # noqa: F401
         import onnx_sizes_suppressed  # noqa: F401

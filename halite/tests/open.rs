@@ -6,6 +6,7 @@ mod open_codes;
 mod open_joined;
 mod open_lists;
 mod open_pixels;
+mod open_ragged;
 mod open_recurrent;
 mod open_sizes;
 mod open_uneven;

@@ -12,3 +12,4 @@ mod results;
 mod sessions;
 mod states;
 mod untrusted;
+mod windows;

@@ -4,34 +4,39 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{arena::Arena, current, region::Guard, undo::Undo};
+use crate::{arena::Arena, current, promises::Promise, region::Guard, undo::Undo};
 
-/// The guards of work that was done aside.
+/// The guards and promises of work that was done aside.
 #[derive(Clone, Debug, Default)]
 pub struct Aside {
     guards: Vec<Guard>,
+    promises: Vec<Promise>,
     lost: usize,
 }
 
 impl Aside {
-    /// How much is lost of what [`crate::Trace::hold`] names, if the guards are kept: 0 if the result holds for all of that.
+    /// How much is lost if the result is used: sizes that [`crate::Trace::hold`] names, and answers that are promised of data. 0 if the
+    /// result holds for all of them. That sizes are not too large to count is no such answer.
     pub fn lost(&self) -> usize {
         self.lost
     }
 
     /// Whether the result holds for all sizes for which what came before does.
     pub fn is_free(&self) -> bool {
-        self.guards.is_empty()
+        self.guards.is_empty() && self.promises.is_empty()
     }
 
-    /// Notes the guards: the result is used.
+    /// Notes the guards and promises: the result is used.
     pub fn keep(&self) {
-        if self.guards.is_empty() {
+        if self.is_free() {
             return;
         }
         current::with(|arena| {
             for guard in &self.guards {
                 arena.decide(&guard.poly, guard.rule);
+            }
+            for Promise { guard, is_limit } in &self.promises {
+                arena.promise_all(guard.poly.clone(), guard.rule, *is_limit);
             }
         });
     }
@@ -53,6 +58,7 @@ struct Taking {
     arena: Arc<Mutex<Arena>>,
     before: Option<Vec<Undo>>,
     guards: usize,
+    promises: usize,
 }
 
 impl Taking {
@@ -61,17 +67,25 @@ impl Taking {
         let notes = std::mem::replace(&mut arena.undo, self.before.take()).unwrap_or_default();
         let guards = arena.guards.get(self.guards..).unwrap_or_default().to_vec();
         arena.take_back(notes, self.guards);
-        let lost = arena.count_lost(&guards);
-        Aside { guards, lost }
+        let promises: Vec<Promise> = arena.promises.iter().skip(self.promises).cloned().collect();
+        arena.promises.truncate(self.promises);
+        let answers = promises.iter().filter(|promise| !promise.is_limit).count();
+        let lost = arena.count_lost(&guards) + answers;
+        Aside { guards, promises, lost }
     }
 }
 
-/// Does work and takes back the guards that it noted: of several results one may be chosen, and only its guards be kept.
+/// Does work and takes back the guards and promises that it noted: of several results one may be chosen, and only its guards be kept.
 pub fn aside<T>(work: impl FnOnce() -> T) -> (T, Aside) {
     let Some(arena) = current::entered() else { return (work(), Aside::default()) };
     let mut taking = {
         let mut open = arena.lock();
-        Taking { before: open.undo.replace(Vec::new()), guards: open.guards.len(), arena: arena.clone() }
+        Taking {
+            before: open.undo.replace(Vec::new()),
+            guards: open.guards.len(),
+            promises: open.promises.len(),
+            arena: arena.clone(),
+        }
     };
     let made = work();
     (made, taking.end())

@@ -407,3 +407,23 @@ fn ranges_that_were_learned_aside_are_forgotten_with_it() {
     aside.keep();
     assert_eq!((size.least(), size.most()), (5, 1000));
 }
+
+#[test]
+fn promises_of_work_aside_count_only_if_it_is_used() {
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    let n = trace.data_symbol("n", 8, 0, 1000);
+    let (is_many, many) = aside(|| n > 32);
+    assert!(!is_many && trace.promises().is_empty());
+    assert!(!many.is_free() && many.lost() == 1);
+    // Of two ways the one that promises nothing is better.
+    let (_, other) = aside(|| n.is(n));
+    assert!(other.is_free() && other.lost() == 0);
+    assert!(!is_worth(|| n < 32));
+    assert!(trace.promises().is_empty());
+    many.keep();
+    assert_eq!(trace.promises().len(), 1);
+    // That a size can be counted is no answer that another way would not need.
+    let (_, limited) = aside(|| (n * 1000).fits_u32());
+    assert_eq!(limited.lost(), 0);
+}

@@ -143,6 +143,9 @@ impl Builder {
         if !fits || self.element(updates) != self.element(data) {
             return Err(self.invalid(format!("no updates: {}", self.describe(&[data, indices, updates]))));
         }
+        if let Some(sizes) = self.scattered_sizes([data, indices, updates], reduction) {
+            return self.computed(self.element(data), &[sizes.len() as u64], sizes);
+        }
         if axis == 0
             && let Some(rows) = self.rows_of_elements(data, indices)?
         {
@@ -166,6 +169,29 @@ impl Builder {
             &dims,
         )?;
         self.cast(made, element)
+    }
+
+    /// The elements of a shape, some of which others replace, where either are open: exporters write so the shape that indices of rows
+    /// are repeated to.
+    fn scattered_sizes(
+        &self,
+        [data, indices, updates]: [TensorId; 3],
+        reduction: Reduction,
+    ) -> Option<Vec<Size>> {
+        let is_line = |id: TensorId| self.rank(id) == 1;
+        if reduction != Reduction::None || ![data, indices, updates].into_iter().all(is_line) {
+            return None;
+        }
+        let (mut sizes, new) = (self.size_values(data)?, self.size_values(updates)?);
+        if sizes.iter().chain(&new).all(|size| size.is_constant()) {
+            return None;
+        }
+        let count = i64::try_from(sizes.len()).ok()?;
+        for (place, size) in self.ints(indices)?.into_iter().zip(new) {
+            let place = if place < 0 { place + count } else { place };
+            *sizes.get_mut(usize::try_from(place).ok()?)? = size;
+        }
+        Some(sizes)
     }
 
     /// The indices `[count, 1]` of whole rows of data, where indices of elements repeat them along all other dimensions.

@@ -195,6 +195,8 @@ pub struct Graph {
     pub states: Vec<StatePort>,
     /// Inputs that outputs of other sizes replace, and that may become states with rows to spare.
     pub growing: Vec<Growing>,
+    /// Whether there are states whose windows could move over their rows, for which no step of rows is given.
+    pub windows: bool,
     /// The sizes that are open, where some are.
     pub open: Option<OpenSizes>,
     /// Most bytes of weights that a kernel binds at once, if more than every device binds.

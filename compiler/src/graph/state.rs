@@ -10,7 +10,7 @@ const WORD: u64 = 4;
 
 /// A tensor that lives between calls: an input that an output replaces. Whoever calls the compiled function hands in a buffer
 /// with the old elements, and finds the new ones in the same buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatePort {
     /// The input's place in [`Graph::inputs`].
     pub input: usize,
@@ -18,6 +18,8 @@ pub struct StatePort {
     pub output: usize,
     /// The dimension in which calls make it larger: its buffer has rows to spare there.
     pub grows: Option<usize>,
+    /// The rows before those of the new value in the dimension in which it grows: where a window moves over its rows.
+    pub dropped: Size,
 }
 
 /// An input that an output of another size replaces.
@@ -27,8 +29,10 @@ pub struct Growing {
     pub input: usize,
     /// The output's place in [`Graph::outputs`].
     pub output: usize,
-    /// Rows of its buffer come in multiples of so many.
+    /// Rows of its buffer come in multiples of so many; 0 where it is only looked for windows.
     pub step: u64,
+    /// What the place in its buffer is a multiple of where the next value begins, in bytes; 0 where it begins with its buffer.
+    pub alignment: u64,
 }
 
 impl Graph {
@@ -42,22 +46,31 @@ impl Graph {
             let (Some(input), Some(output)) = (input, output) else { continue };
             let taken = self.states.iter().any(|state| state.input == input || state.output == output);
             if !taken && self.can_be_state(input, output) {
-                self.states.push(StatePort { input, output, grows: None });
+                self.states.push(StatePort { input, output, grows: None, dropped: 0.into() });
             }
         }
     }
 
-    /// Notes the pairs that [`bind_states`](Self::bind_states) made no states of, for the pass that gives them rows to spare.
-    pub fn note_growing<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>, step: u64) {
+    /// Notes the pairs that [`bind_states`](Self::bind_states) made no states of, for the pass that gives them rows to spare; and those that
+    /// it did, where a window may move over its rows.
+    pub fn note_growing<'a>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+        [step, alignment]: [u64; 2],
+    ) {
         for (input, output) in pairs {
             let input = self.inputs.iter().position(|port| port.name == input && port.value.is_none());
             let output = self.outputs.iter().position(|port| port.name == output);
             let (Some(input), Some(output)) = (input, output) else { continue };
             let is_taken = |a: usize, b: usize| a == input || b == output;
-            let taken = self.states.iter().any(|state| is_taken(state.input, state.output))
+            let is_state = |state: &StatePort| match alignment {
+                0 => is_taken(state.input, state.output),
+                _ => is_taken(state.input, state.output) && (state.input, state.output) != (input, output),
+            };
+            let taken = self.states.iter().any(is_state)
                 || self.growing.iter().any(|growing| is_taken(growing.input, growing.output));
-            if !taken && step > 0 {
-                self.growing.push(Growing { input, output, step });
+            if !taken && (step > 0 || alignment > 0) {
+                self.growing.push(Growing { input, output, step, alignment });
             }
         }
     }

@@ -195,7 +195,8 @@ fn sizes(dims: &[Size], first: &MatMul, second: &MatMul) -> Option<Sizes> {
             && product.batch.is_multiple_of(batch.max(1))
             && product.m * product.batch == all * *queries
     };
-    let between_channels = !dim.is_multiple_of(UNIT) && *keys < dim;
+    // Of a number of keys that data decide nothing is promised for it.
+    let between_channels = !dim.is_multiple_of(UNIT) && !keys.is_data() && *keys < dim;
     let fits = rows(first) && rows(second) && first.n == *keys && second.k == *keys && second.n == first.k;
     let fits = fits && !between_channels;
     (fits && dims.iter().all(|size| *size > 0)).then_some(sizes)

@@ -3,13 +3,15 @@
 //! An exporter writes `present = Concat(past, new)`, whose result has other sizes than the input that it replaces, so every call copies
 //! the cache. Here the input and the output become one tensor with more rows than count, a multiple of a step, to which the new ones are
 //! appended in place. What reads `present` reads the part of it that counts, which attention does where it lies.
+//!
+//! A cache that keeps the last rows alone moves over its buffer: the next value begins as many rows behind as were dropped.
 
 use std::collections::HashMap;
 
 use halite_ops::{Operation, concat::Concat, copy::StridedCopy, kv_append::KvAppend, moves::dense_strides};
 use halite_sizes::Size;
 
-use super::{HalfPrecision, Precision, Result, stacked};
+use super::{HalfPrecision, Precision, Result, stacked, windows};
 use crate::{
     Control, SourceLocation,
     graph::{Graph, Growing, Node, NodeOp, Shape, StatePort, Tensor, TensorId},
@@ -22,8 +24,13 @@ pub(super) fn run(graph: &mut Graph, _: Precision, _: &Control) -> Result<HalfPr
         let shown = shown(graph);
         let made = shown.get(&output.tensor).copied().unwrap_or(output.tensor);
         let past = input.tensor;
+        if growing.step == 0 {
+            graph.windows |= found(graph, Growing { step: 1, ..growing }).is_some_and(|found| found.moves);
+            continue;
+        }
         stacked::join_whole(graph, (past, made), &shown);
         if let Some(found) = found(graph, growing) {
+            graph.states.retain(|state| state.input != growing.input);
             found.apply(graph, growing);
         }
     }
@@ -36,8 +43,14 @@ struct Found {
     place: usize,
     /// The dimension in which it joins.
     axis: usize,
-    /// Rows before, behind it, and those of the buffer.
-    rows: [Size; 3],
+    /// Rows of the state before it.
+    before: Size,
+    /// The rows that the concatenation is, of those that are there and those behind them: the first and how many.
+    joined: [Size; 2],
+    /// The rows before those of the next value.
+    dropped: Size,
+    /// Whether the next value is a window of what is joined.
+    moves: bool,
     /// Dimensions of the buffer, which input and output become.
     dims: Vec<Size>,
     append: KvAppend,
@@ -47,27 +60,42 @@ fn found(graph: &Graph, growing: Growing) -> Option<Found> {
     let (input, output) = (&graph.inputs[growing.input], &graph.outputs[growing.output]);
     let shown = shown(graph);
     let root = |id: TensorId| shown.get(&id).copied().unwrap_or(id);
-    let made = root(output.tensor);
-    let place = graph.body.nodes.iter().position(|node| node.outputs.contains(&made))?;
+    let maker = |id: TensorId| graph.body.nodes.iter().position(|node| node.outputs.contains(&id));
+    let (last, window) = windows::source(graph, root(output.tensor), &shown);
+    let place = maker(last)?;
     let node = &graph.body.nodes[place];
     let NodeOp::Operation(Operation::Concat(concat)) = &node.op else { return None };
     let ([past, _], [before, new]) = (&node.inputs[..], &concat.sizes[..]) else { return None };
+    let (first, moved) = windows::source(graph, root(*past), &shown);
     let elements = [input.tensor, output.tensor].map(|id| graph.tensor(id).element);
     let is_whole = elements.iter().all(|element| element.storage() == concat.dtype);
     let is_free = input.shape.is_none() && output.shape.is_none() && input.tensor != output.tensor;
-    if root(*past) != input.tensor || !is_whole || !is_free || !concat.dtype.is_small_float() {
+    if first != input.tensor || !is_whole || !is_free || !concat.dtype.is_small_float() {
         return None;
     }
     let own = graph.tensor(input.tensor).sizes();
+    // Rows that the concatenation lacks at its beginning, and that the next value lacks of it.
+    let rows = |window: Option<&StridedCopy>, rows: Size, kept: Size| match window {
+        Some(copy) => windows::dropped(copy, concat, [rows, kept]),
+        None => Some(0.into()),
+    };
     let axis = axis(concat, own, graph.tensor(output.tensor).sizes())?;
-    let after = *before + *new;
-    let rows = after.next_multiple_of(growing.step);
+    let skipped = rows(moved, own[axis], *before)?;
+    let kept = graph.tensor(output.tensor).sizes()[axis];
+    let dropped = skipped + rows(window, concat.total(), kept)?;
+    let moves = window.is_some() || moved.is_some();
+    if moved.is_none() && !own[axis].is(*before) || window.is_none() && !kept.is(concat.total()) {
+        return None;
+    }
+    let count = (own[axis] + *new).next_multiple_of(growing.step);
     let mut dims = own.to_vec();
-    dims[axis] = rows;
-    let append = KvAppend { start: *before, ..append(concat, own, axis, [*new, rows])? };
+    dims[axis] = count;
+    let append = KvAppend { start: own[axis], ..append(concat, own, axis, [*new, count])? };
+    let aligned = !moves || windows::is_aligned(&append, growing.alignment);
     let given = Operation::KvAppend(append.clone());
-    let known = !rows.is_data() && crate::backend::check(&given).is_ok();
-    known.then_some(Found { place, axis, rows: [*before, after, rows], dims, append })
+    let known = aligned && !count.is_data() && !dropped.is_data() && crate::backend::check(&given).is_ok();
+    let joined = [skipped, concat.total()];
+    known.then_some(Found { place, axis, before: own[axis], joined, dropped, moves, dims, append })
 }
 
 /// What each view of a tensor of the same type shows in the end.
@@ -83,14 +111,11 @@ fn shown(graph: &Graph) -> HashMap<TensorId, TensorId> {
     shown
 }
 
-/// The dimension of an input and an output in which a concatenation joins, if they differ in no other.
+/// The dimension of an input and an output in which a concatenation joins, if they differ in no other: what is before and behind it are the
+/// concatenation's.
 fn axis(concat: &Concat, own: &[Size], after: &[Size]) -> Option<usize> {
-    let (before, total) = (concat.sizes[0], concat.total());
     let is_axis = |axis: &usize| {
-        let same = |at: usize| own[at].is(after[at]);
-        own[*axis].is(before)
-            && after[*axis].is(total)
-            && (0..own.len()).all(|at| at == *axis || same(at))
+        (0..own.len()).all(|at| at == *axis || own[at].is(after[at]))
             && own[..*axis].iter().product::<Size>().is(concat.outer)
             && own[*axis + 1..].iter().product::<Size>().is(concat.inner)
     };
@@ -126,12 +151,12 @@ impl Found {
             outputs: vec![written],
             location: node.location.clone(),
         };
-        let joined = self.rows_of(written, node.outputs[0], self.rows[1], &node.location);
+        let joined = self.rows_of(written, node.outputs[0], self.joined, &node.location);
         graph.body.nodes.splice(self.place..=self.place, [append, joined]);
         if graph.body.nodes.iter().any(|node| node.reads().contains(&past))
             || graph.body.results.contains(&past)
         {
-            let first = self.rows_of(held, past, self.rows[0], &node.location);
+            let first = self.rows_of(held, past, [0.into(), self.before], &node.location);
             graph.body.nodes.insert(0, first);
         }
         let (input, output) = (&mut graph.inputs[growing.input], &mut graph.outputs[growing.output]);
@@ -140,18 +165,26 @@ impl Found {
         graph.body.parameters[growing.input] = held;
         graph.body.results[growing.output] = written;
         let (input, output) = (growing.input, growing.output);
-        graph.states.push(StatePort { input, output, grows: Some(self.axis) });
+        let (grows, dropped) = (Some(self.axis), self.dropped);
+        graph.states.push(StatePort { input, output, grows, dropped });
     }
 
-    /// The node that computes a tensor of the first rows of a buffer.
-    fn rows_of(&self, buffer: TensorId, to: TensorId, rows: Size, location: &SourceLocation) -> Node {
+    /// The node that computes a tensor of rows of a buffer: the first of them, and how many.
+    fn rows_of(
+        &self,
+        buffer: TensorId,
+        to: TensorId,
+        [first, rows]: [Size; 2],
+        location: &SourceLocation,
+    ) -> Node {
         let KvAppend { batch, kv_heads, head_dim, .. } = self.append;
         let dims = |rows: Size| vec![batch * kv_heads, rows, head_dim.into()];
+        let all = dims(self.dims[self.axis]);
         let copy = StridedCopy {
-            source: dims(self.rows[2]).iter().product(),
+            source: all.iter().product(),
             shape: dims(rows),
-            strides: dense_strides(&dims(self.rows[2])),
-            offset: 0.into(),
+            strides: dense_strides(&all),
+            offset: first * Size::from(head_dim),
             dtype: self.append.cache,
         };
         Node {
@@ -198,7 +231,7 @@ mod tests {
 
     fn optimized(mut graph: Graph) -> Graph {
         let _entered = graph.enter();
-        graph.note_growing([("past_k", "present_k")], 256);
+        graph.note_growing([("past_k", "present_k")], [256, 16]);
         super::super::optimize(&mut graph).unwrap();
         graph.check().unwrap();
         graph
@@ -231,7 +264,7 @@ mod tests {
         }
         let capacities = Capacities::of(&graph);
         let rows = |past: u64| capacities.each(&shapes(past)).collect::<Vec<_>>();
-        let of = |rows| vec![Capacity { input: "past_k", output: "present_k", axis: 2, rows }];
+        let of = |rows| vec![Capacity { input: "past_k", output: "present_k", axis: 2, rows, dropped: 0 }];
         assert_eq!([2, 254, 255, 256, 511, 512].map(rows), [256, 256, 256, 512, 512, 768].map(of));
     }
 
@@ -305,7 +338,7 @@ mod tests {
         b.output("present_k", all);
         let mut graph = b.finish().unwrap();
         graph.open = Some(OpenSizes { trace: trace.clone(), symbols: vec![(0, 1)], data: Vec::new() });
-        graph.note_growing([("past_k", "present_k")], 256);
+        graph.note_growing([("past_k", "present_k")], [256, 16]);
         super::super::optimize(&mut graph).unwrap();
         assert!(graph.states.is_empty() && graph.growing.is_empty(), "{graph}");
     }

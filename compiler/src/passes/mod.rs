@@ -51,6 +51,7 @@ mod tests;
 mod tokens;
 mod turned;
 mod uses;
+mod windows;
 
 pub use precision::{HalfPrecision, Precision};
 pub use print::PrintGraph;

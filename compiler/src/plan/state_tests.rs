@@ -168,7 +168,7 @@ fn states_of_open_sizes_leave_them_open() {
     graph.bind_states([("a", "A"), ("c", "C")]);
     assert_eq!(
         graph.states,
-        [StatePort { input: 1, output: 1, grows: None }],
+        [StatePort { input: 1, output: 1, grows: None, dropped: 0.into() }],
         "what grows is replaced, and not written over"
     );
     assert!(trace.guards().len() <= before + 1, "{:?}", trace.guards());

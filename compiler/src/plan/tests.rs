@@ -214,7 +214,10 @@ fn parts_of_what_is_written_again_are_saved() {
         b.output("y", y);
         b.output("new", new);
     });
-    let graph = Graph { states: vec![crate::graph::StatePort { input: 0, output: 1, grows: None }], ..graph };
+    let graph = Graph {
+        states: vec![crate::graph::StatePort { input: 0, output: 1, grows: None, dropped: 0.into() }],
+        ..graph
+    };
     let plan = planned(vec![graph]);
     assert_eq!(line(&plan.targets[0].functions[0][0].segments[0]), "d|dd|");
 }

@@ -231,7 +231,7 @@ pub(crate) fn digest(versions: &[Bindings]) -> Digest {
         for (input, output) in &version.states {
             hasher.field(b"state").field(input.as_bytes()).field(output.as_bytes());
         }
-        hasher.field(&version.row_step.to_le_bytes());
+        hasher.field(&version.row_step.to_le_bytes()).field(&version.row_alignment.to_le_bytes());
     }
     hasher.finish()
 }

@@ -73,8 +73,19 @@ impl ModelProgram {
         limits: &Limits,
     ) -> Result<(usize, Arc<Version>)> {
         let place = self.switched(place, values)?;
-        let place = self.functions[place].growing.filter(|_| handed.kept).unwrap_or(place);
+        let place = if handed.kept { self.growing(place, limits)? } else { place };
         Ok((place, self.version(place, values, limits)?))
+    }
+
+    /// The place of the function for calls on a state: another where its caches grow in place.
+    fn growing(&self, place: usize, limits: &Limits) -> Result<usize> {
+        let function = &self.functions[place];
+        let Some(growing) = function.growing else { return Ok(place) };
+        let moves = match function.fixed.as_ref().filter(|fixed| !fixed.is_by_values()) {
+            Some(fixed) => self.fixed_version(place, fixed, limits)?.capacities.has_windows(),
+            None => function.fixed.is_none(),
+        };
+        Ok(if moves { growing } else { place })
     }
 
     /// Makes the recordings for the call that comes behind one with these inputs, where sizes grow step by step, while the device works

@@ -37,9 +37,14 @@ impl ModelProgram {
             }
         }
         self.versions.forget(&key);
-        let is_loaded =
-            |f: &ModelFunction| f.fixed.as_ref().is_some_and(|fixed| fixed.version.get().is_some());
-        if self.functions.iter().all(is_loaded) {
+        let made = |f: &ModelFunction| f.fixed.as_ref().and_then(|fixed| fixed.version.get().cloned());
+        // What calls on a state would need is made of the model, too.
+        let is_needed = |place: usize| {
+            let base = self.functions.iter().find(|f| f.growing == Some(place));
+            base.and_then(made).is_none_or(|version| version.capacities.has_windows())
+        };
+        let is_left = |(place, f): (usize, &ModelFunction)| made(f).is_none() && is_needed(place);
+        if !self.functions.iter().enumerate().any(is_left) {
             // Nothing else can be made of the model, so its memory goes.
             *self.model.lock() = None;
         }

@@ -11,6 +11,8 @@ use halite_compiler::{
     states::Pairs,
 };
 
+use halite_hal::DeviceInfo;
+
 use super::versions::Fixed;
 use crate::{Result, Value};
 
@@ -31,11 +33,13 @@ pub(super) struct ModelFunction {
     pub(super) bound: Option<Bound>,
     /// Where it has others for the values of an input.
     pub(super) switch: Option<Switch>,
-    /// The place of the same function for calls on a [`State`](crate::State) whose caches grow in place; none where it has no such caches, and
-    /// of that function itself.
+    /// The place of the same function for calls on a [`State`](crate::State) whose caches grow in place; none where it has no state, and of
+    /// that function itself.
     pub(super) growing: Option<usize>,
     /// Rows in a multiple of which such caches have memory; 0 where they do not grow in place.
     pub(super) row_step: u64,
+    /// What the place in its memory is a multiple of where such a cache may begin, in bytes; 0 where it begins with it.
+    pub(super) row_alignment: u64,
 }
 
 impl ModelFunction {
@@ -58,6 +62,7 @@ impl ModelFunction {
             switch: None,
             growing: None,
             row_step: 0,
+            row_alignment: 0,
         }
     }
 }
@@ -65,6 +70,9 @@ impl ModelFunction {
 /// A cache that grows is copied once in so many rows, and has at most as many to spare. Reading it takes as long at each call as copying
 /// it once, so that the copies are a fraction of this of the work.
 const ROW_STEP: u64 = 256;
+
+/// Bytes that kernels read at once.
+const VECTOR: u64 = 16;
 
 /// A truth that a function's versions are for.
 #[derive(Clone, Copy, Debug)]
@@ -118,15 +126,32 @@ pub(super) fn add_switches(functions: &mut Vec<ModelFunction>, switches: &dyn Fn
     }
 }
 
-/// Gives functions with caches that grow one more for calls on a state, behind all others.
+/// Gives functions with state one more for calls on a state, behind all others: there caches grow in place. Of sizes that the caller fixed
+/// it is made where there are windows alone.
 pub(super) fn add_growing(functions: &mut Vec<ModelFunction>) {
     for place in 0..functions.len() {
         let function = &functions[place];
-        if function.caches.is_empty() || function.fixed.is_some() || function.switch.is_some() {
+        let is_of_many = function.fixed.as_ref().is_some_and(|fixed| fixed.bindings.len() != 1);
+        if function.states.is_empty() || function.switch.is_some() || is_of_many {
             continue;
         }
-        let growing = ModelFunction { row_step: ROW_STEP, ..function.open() };
+        let fixed = function.fixed.as_ref().map(Fixed::anew);
+        let growing = ModelFunction { row_step: ROW_STEP, fixed, ..function.open() };
         functions[place].growing = Some(functions.len());
         functions.push(growing);
     }
+}
+
+/// Lets the caches that grow in place begin where a device can bind memory, if they keep their last rows alone: a multiple of so many bytes
+/// from the beginning of their memory, as kernels read whole vectors.
+pub(super) fn aligned(mut functions: Vec<ModelFunction>, info: &DeviceInfo) -> Vec<ModelFunction> {
+    let limit = info.facts.as_ref().map_or(0, |facts| facts.limits.min_storage_buffer_offset_alignment);
+    let alignment = if limit > 0 { limit.max(VECTOR) } else { 0 };
+    for function in &mut functions {
+        function.row_alignment = if function.row_step > 0 { alignment } else { 0 };
+        for bindings in function.fixed.iter_mut().flat_map(|fixed| &mut fixed.bindings) {
+            (bindings.row_step, bindings.row_alignment) = (function.row_step, alignment);
+        }
+    }
+    functions
 }

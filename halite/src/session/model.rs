@@ -114,7 +114,7 @@ pub(super) fn build(
         weights: Arc::default(),
         ahead: Ahead::new(builder.compiles_ahead()),
         options: builder.model,
-        functions,
+        functions: functions::aligned(functions, device.hal().info()),
         versions: Versions::new(own),
         open,
     };
@@ -188,11 +188,14 @@ fn described(
             switch: None,
             growing: None,
             row_step: 0,
+            row_alignment: 0,
         });
     }
     if !options.sizes.has_values() {
         functions::add_switches(&mut functions, &|function| model.switches(function));
-        functions::add_growing(&mut functions);
+        if options.choice.is_none() && !options.batches && !options.verifies {
+            functions::add_growing(&mut functions);
+        }
     }
     Ok((infos, functions))
 }
@@ -282,7 +285,7 @@ impl ModelProgram {
     ) -> Result<Bindings> {
         let mut bindings = self.options.sizes.single(&function.inputs)?;
         bindings.states.clone_from(&function.states);
-        bindings.row_step = function.row_step;
+        (bindings.row_step, bindings.row_alignment) = (function.row_step, function.row_alignment);
         bindings.values.extend(function.bound.and_then(|bound| bound.value(&function.inputs)));
         for (signature, shape) in function.inputs.iter().zip(shapes) {
             if let (Arity::Tensor, Some(shape)) = (signature.arity, shape)

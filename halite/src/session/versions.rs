@@ -87,6 +87,11 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
+    /// The same sizes, of which nothing is made yet.
+    pub fn anew(&self) -> Fixed {
+        Fixed { bindings: self.bindings.clone(), version: OnceLock::new(), by_values: OnceLock::new() }
+    }
+
     pub fn is_by_values(&self) -> bool {
         self.by_values.get().is_some()
     }

@@ -335,6 +335,11 @@ impl Kept {
             let text = format!("the result that replaces the state '{}' is no tensor", self.name);
             return Err(Error::new(crate::ErrorKind::Other, text));
         };
+        // Where a window moved on, what is next begins behind what it left.
+        let new = match capacity {
+            Some(capacity) if capacity.moves > 0 => new.moved_on(capacity)?,
+            _ => new,
+        };
         let is_same = |own: &Tensor| own.is_in_buffer_of(&new) && own.shape() == new.shape();
         if !self.tensor.as_ref().is_some_and(is_same) {
             self.tensor = Some(new);

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use halite_hal::{
-    Command, CommandBufferMode, CommandCategory, CommandList, Deadline, Fence, QueueAffinity, QueueOp,
+    BufferSpan, Command, CommandBufferMode, CommandCategory, CommandList, Deadline, Fence, QueueAffinity,
+    QueueOp,
 };
 
 use super::{Repr, Storage, Tensor, byte_length, memory::fresh};
@@ -17,7 +18,12 @@ pub(crate) struct Capacity {
     pub axis: usize,
     /// Rows that count, and rows to spare.
     pub rows: usize,
+    /// Rows by which a call moves it on; the buffer has places for many such calls.
+    pub moves: usize,
 }
+
+/// Calls whose rows a tensor has places for that moves on by each of them, at least.
+const MOVES: usize = 256;
 
 impl Tensor {
     /// A copy in a buffer of its own on a device, which has rows to spare as `to` says where this one has them as `from` says; `None` is a
@@ -35,9 +41,10 @@ impl Tensor {
         };
         // Dense tensors have no more rows than count.
         let axis = from.or(to).map(|capacity| capacity.axis);
-        let dense = axis.and_then(|axis| Some(Capacity { axis, rows: *self.shape().get(axis)? }));
+        let dense = axis.and_then(|axis| Some(Capacity { axis, rows: *self.shape().get(axis)?, moves: 0 }));
         let [own, new] = [self.pieces(from.or(dense))?, self.pieces(to.or(dense))?];
-        let target = fresh(device, new.length)?;
+        let moves = to.map_or(0, |to| (to.moves * MOVES).max(if to.moves > 0 { to.rows } else { 0 }));
+        let target = fresh(device, new.length.saturating_add(new.row.saturating_mul(moves as u64)))?;
         let copies = (0..own.count).map(|piece| {
             Ok(Command::Copy {
                 source: source.subspan(own.distance * piece, own.bytes)?.into(),
@@ -51,18 +58,40 @@ impl Tensor {
         Ok(Tensor(Arc::new(Repr { element_type: self.0.element_type, shape: self.0.shape.clone(), storage })))
     }
 
-    /// Bytes of the buffer of a tensor with rows to spare.
+    /// Bytes of the buffer of a tensor with rows to spare, or of a dense one.
     pub(crate) fn bytes_with(&self, capacity: Option<Capacity>) -> usize {
-        let length = self.pieces(capacity).map_or(0, |pieces| pieces.length);
+        let length = match (&self.0.storage, capacity) {
+            (Storage::Device { span, .. }, Some(Capacity { moves: 1.., .. })) => span.buffer.byte_length(),
+            _ => self.pieces(capacity).map_or(0, |pieces| pieces.length),
+        };
         usize::try_from(length).unwrap_or(usize::MAX)
+    }
+
+    /// Whether what follows the tensor's first byte in its buffer has room for the rows to spare.
+    pub(crate) fn has_room(&self, capacity: Option<Capacity>) -> bool {
+        let Storage::Device { span, .. } = &self.0.storage else { return false };
+        self.pieces(capacity).is_ok_and(|pieces| span.buffer.byte_length() - span.offset >= pieces.length)
+    }
+
+    /// The tensor that begins as many rows behind this one, in the same buffer, and reaches to its end.
+    pub(crate) fn moved_on(&self, Capacity { axis, moves, .. }: Capacity) -> Result<Tensor> {
+        let Storage::Device { span, device, .. } = &self.0.storage else {
+            return Err(Error::invalid("a state is not on its session's device"));
+        };
+        let row = byte_length(self.element_type(), &self.shape()[axis + 1..])? as u64;
+        let whole = BufferSpan::whole(span.buffer.clone());
+        let first = row.saturating_mul(moves as u64).saturating_add(span.offset);
+        let span = whole.subspan(first, whole.length.saturating_sub(first))?;
+        let storage = Storage::Device { span, device: device.clone(), sent: None };
+        Ok(Tensor(Arc::new(Repr { element_type: self.0.element_type, shape: self.0.shape.clone(), storage })))
     }
 
     /// What of the tensor lies together, where its buffer has rows to spare.
     fn pieces(&self, capacity: Option<Capacity>) -> Result<Pieces> {
         let (element, shape) = (self.element_type(), self.shape());
         let whole = byte_length(element, shape)? as u64;
-        let Some(Capacity { axis, rows }) = capacity else {
-            return Ok(Pieces { count: 1, bytes: whole, distance: whole, length: whole });
+        let Some(Capacity { axis, rows, .. }) = capacity else {
+            return Ok(Pieces { count: 1, bytes: whole, distance: whole, length: whole, row: 0 });
         };
         let mut larger = shape.to_vec();
         let size = larger.get_mut(axis).filter(|size| **size <= rows);
@@ -70,7 +99,8 @@ impl Tensor {
         let length = byte_length(element, &larger)? as u64;
         let count = shape[..axis].iter().product::<usize>() as u64;
         let each = |bytes: u64| bytes.checked_div(count).unwrap_or(0);
-        Ok(Pieces { count, bytes: each(whole), distance: each(length), length })
+        let row = byte_length(element, &shape[axis + 1..])? as u64;
+        Ok(Pieces { count, bytes: each(whole), distance: each(length), length, row })
     }
 }
 
@@ -81,6 +111,8 @@ struct Pieces {
     distance: u64,
     /// Bytes of all, with those between them.
     length: u64,
+    /// Bytes of a row; 0 where there is nothing to spare.
+    row: u64,
 }
 
 /// Runs commands on a device and waits for them.

@@ -27,7 +27,8 @@ pub(super) fn fitted<'a>(
     let (wanted, grown) = wanted(function, version, values)?;
     let own = |place: usize| find(&handed.capacities, place);
     let places = 0..values.len();
-    let others: Vec<usize> = places.filter(|place| own(*place) != find(&wanted, *place)).collect();
+    let others: Vec<usize> =
+        places.filter(|place| !fits(&values[*place], own(*place), find(&wanted, *place))).collect();
     if others.is_empty() {
         return Ok((Cow::Borrowed(values), grown));
     }
@@ -44,6 +45,13 @@ pub(super) fn fitted<'a>(
     Ok((Cow::Owned(values), grown))
 }
 
+/// Whether a tensor's buffer is as a version needs it, and has room for what it writes.
+fn fits(value: &Value, own: Option<Capacity>, wanted: Option<Capacity>) -> bool {
+    let rows = |capacity: Option<Capacity>| capacity.map(|capacity| (capacity.axis, capacity.rows));
+    let has_room = || matches!(value, Value::Tensor(tensor) if tensor.has_room(wanted));
+    rows(own) == rows(wanted) && (wanted.is_none() || has_room())
+}
+
 fn find(all: &[(usize, Capacity)], place: usize) -> Option<Capacity> {
     all.iter().find(|(own, _)| *own == place).map(|(_, capacity)| *capacity)
 }
@@ -55,11 +63,11 @@ fn wanted(function: &ModelFunction, version: &Version, values: &[Value]) -> Resu
     for state in version.capacities.each(&shapes) {
         let input = function.inputs.iter().position(|input| input.name == state.input);
         let output = function.outputs.iter().position(|output| output.name == state.output);
-        let rows = usize::try_from(state.rows).ok();
-        let ((Some(input), Some(output)), Some(rows)) = ((input, output), rows) else {
+        let counts = usize::try_from(state.rows).ok().zip(usize::try_from(state.dropped).ok());
+        let ((Some(input), Some(output)), Some((rows, moves))) = ((input, output), counts) else {
             return Err(Error::invalid(format!("'{}' has no state '{}'", function.name, state.input)));
         };
-        let capacity = Capacity { axis: state.axis, rows };
+        let capacity = Capacity { axis: state.axis, rows, moves };
         wanted.push((input, capacity));
         grown.push((output, capacity));
     }

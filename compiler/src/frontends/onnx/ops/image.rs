@@ -1,4 +1,4 @@
-//! Operators on images whose places come from tensors: sampling, deformed convolution; and the images that columns are made of.
+//! Operators on images whose places come from tensors: sampling, deformed convolution.
 
 use halite_ops::{
     DType, Values,
@@ -6,24 +6,20 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Import, NodeView, Result, window::sizes};
+use super::{Import, NodeView, Result};
 use crate::{
-    build::{Between, Builder, Outside, Range, SizeOperand, Sliding},
+    build::{Between, Builder, Outside, Range, SizeOperand},
     graph::{TensorId, elements},
 };
 
-pub(super) const OPS: &[(&str, Import)] = &[
-    ("AffineGrid", affine_grid),
-    ("Col2Im", columns_to_image),
-    ("DeformConv", deformed_conv),
-    ("GridSample", grid_sample),
-];
+pub(super) const OPS: &[(&str, Import)] =
+    &[("AffineGrid", affine_grid), ("DeformConv", deformed_conv), ("GridSample", grid_sample)];
 
 pub(super) fn number(value: f64) -> Operand {
     Operand::Constant(Scalar::Float(value))
 }
 
-/// Most elements of a grid or filter that is made while a graph is built.
+/// Most elements of a grid that is made while a graph is built.
 const MOST_MADE: u64 = 1 << 24;
 
 /// Images with the channels last.
@@ -122,51 +118,6 @@ fn affine_grid(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     let made = b.transpose(made, &[0, 2, 1])?;
     let images = b.dims(made)[0];
     let made = b.reshape(made, &[&[images], &spatial[..], &[rank as u64]].concat())?;
-    Ok(vec![b.cast(made, element)?])
-}
-
-/// Columns are what a transposed convolution spreads: with a filter for each of them that has a single 1.
-fn columns_to_image(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
-    let x = node.input(0)?;
-    let positive = |list: Vec<i64>, what: &str| {
-        let sizes: Option<Vec<u64>> =
-            list.iter().map(|v| u64::try_from(*v).ok().filter(|v| *v > 0)).collect();
-        sizes.ok_or_else(|| node.invalid(format!("{what} is {list:?}")))
-    };
-    let image = positive(b.need_ints(node.input(1)?, "the shape of the image")?, "the shape of the image")?;
-    let block = positive(b.need_ints(node.input(2)?, "the shape of a block")?, "the shape of a block")?;
-    let rank = image.len();
-    let taps = elements(&block);
-    let [images, depth, columns] = *b.dims(x) else {
-        return Err(node.invalid(format!("{} holds no columns", b.describe(&[x]))));
-    };
-    if block.len() != rank || depth % taps != 0 || taps.saturating_mul(taps) > MOST_MADE {
-        return Err(node.invalid(format!("blocks of {block:?} in {}", b.describe(&[x]))));
-    }
-    let (strides, dilations) = (sizes(node, "strides", rank, 1)?, sizes(node, "dilations", rank, 1)?);
-    let pads = sizes(node, "pads", 2 * rank, 0)?;
-    let sliding =
-        Sliding { strides, dilations, pads: (0..rank).map(|d| (pads[d], pads[d + rank])).collect() };
-    let places: Option<Vec<u64>> = (0..rank).map(|d| sliding.places(d, image[d], block[d])).collect();
-    let Some(places) = places.filter(|places| elements(places) == columns) else {
-        return Err(node.invalid(format!("{columns} columns do not make an image of {image:?}")));
-    };
-    // What no block reaches at the end is added.
-    let more: Vec<u64> = (0..rank)
-        .map(|d| {
-            let reach = sliding.dilations[d] * (block[d] - 1) + 1;
-            let padded = image[d] + sliding.pads[d].0 + sliding.pads[d].1;
-            padded - ((places[d] - 1) * sliding.strides[d] + reach)
-        })
-        .collect();
-    let identity = (0..taps * taps).map(|i| f64::from(u8::from(i / taps == i % taps))).collect();
-    let filter = b.values(DType::F32, &[&[taps, 1], &block[..]].concat(), &Values::Float(identity))?;
-    let element = b.element(x);
-    let channels = depth / taps;
-    let own = b.as_f32(x)?;
-    let own = b.reshape(own, &[&[images * channels, taps], &places[..]].concat())?;
-    let made = b.conv_transpose(own, filter, None, &sliding, &more, 1)?;
-    let made = b.reshape(made, &[&[images, channels], &image[..]].concat())?;
     Ok(vec![b.cast(made, element)?])
 }
 

@@ -11,6 +11,7 @@ mod classic_labels;
 mod classic_scores;
 mod classic_trees;
 mod classic_vectors;
+mod columns;
 mod conv;
 mod counted;
 mod einsum;
@@ -64,6 +65,7 @@ use super::{Import, NodeView, Result, blocked as blocks};
 const ONNX: &[&[(&str, Import)]] = &[
     binary::OPS,
     attention::OPS,
+    columns::OPS,
     conv::OPS,
     counted::OPS,
     einsum::OPS,

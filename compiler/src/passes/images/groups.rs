@@ -7,7 +7,7 @@ use halite_sizes::Size;
 
 use super::{
     change::{Change, Members},
-    order::{Order, Read},
+    order::{Order, Read, four},
     prune::{prune, times},
     slice::Slice,
 };
@@ -202,11 +202,6 @@ impl Groups {
 fn moves(order: Order, graph: &Graph, id: TensorId) -> bool {
     let sizes = graph.tensor(id).sizes();
     !order.there.into_iter().filter(|d| sizes[*d] != 1).is_sorted()
-}
-
-/// The sizes of an image.
-pub(super) fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
-    <[Size; 4]>::try_from(graph.tensor(id).sizes()).ok()
 }
 
 /// Whether each index becomes one element of a list, as TOSA's `TABLE` does.

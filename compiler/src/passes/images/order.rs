@@ -2,6 +2,8 @@
 
 use halite_sizes::Size;
 
+use crate::graph::{Graph, TensorId};
+
 /// Another order of the four dimensions of images.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::passes) struct Order {
@@ -42,4 +44,9 @@ impl Read {
         let lies = order.into_iter().filter(|d| all[*d] != 1).is_sorted();
         lies.then(|| Read::Lying(order.map(|d| all[d]).to_vec()))
     }
+}
+
+/// The sizes of an image.
+pub(super) fn four(graph: &Graph, id: TensorId) -> Option<[Size; 4]> {
+    <[Size; 4]>::try_from(graph.tensor(id).sizes()).ok()
 }

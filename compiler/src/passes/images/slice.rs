@@ -3,7 +3,7 @@
 use halite_ops::copy::StridedCopy;
 use halite_sizes::Size;
 
-use super::{groups::four, order::Order};
+use super::order::{Order, four};
 use crate::{
     graph::{Graph, Node},
     passes::tokens::merged,

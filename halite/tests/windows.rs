@@ -152,14 +152,17 @@ fn windows_of_fixed_sizes_move_too() {
 
 #[test]
 fn rows_that_are_bound_are_not_copied() {
-    let Some(session) = session(cache(Form::Next, "6", "1", 64)) else { return };
-    let mut rows = Rows::new(Form::Next, 64, WINDOW);
-    let mut state = begun(&session, &rows);
-    (0..5).for_each(|_| rows.call(&mut state, 1));
-    let length = state.byte_len();
-    assert!(length > HEADS * WINDOW * 64 * 4, "there are rows to spare: {length} bytes");
-    (0..600).for_each(|_| rows.call(&mut state, 1));
-    assert_eq!(state.byte_len(), length);
+    for (form, past, count) in [(Form::Next, "6", "1"), (Form::Last, "6", "1"), (Form::Last, "past", "count")]
+    {
+        let Some(session) = session(cache(form, past, count, 64)) else { return };
+        let mut rows = Rows::new(form, 64, WINDOW);
+        let mut state = begun(&session, &rows);
+        (0..5).for_each(|_| rows.call(&mut state, 1));
+        let length = state.byte_len();
+        assert!(length > HEADS * WINDOW * 64 * 4, "there are rows to spare: {length} bytes");
+        (0..600).for_each(|_| rows.call(&mut state, 1));
+        assert_eq!(state.byte_len(), length);
+    }
 }
 
 #[test]

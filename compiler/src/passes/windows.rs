@@ -26,9 +26,7 @@ pub(super) fn source<'a>(
 pub(super) fn dropped(copy: &StridedCopy, concat: &Concat, [rows, kept]: [Size; 2]) -> Option<Size> {
     let (outer, inner) = (concat.outer, concat.inner);
     let dropped = copy.offset / inner;
-    // Front ends do not know that no more is dropped than there is.
     let left = rows - dropped;
-    let is_last = kept.is(left) || kept.is(left.max(0));
     let lines = merged(copy);
     let line = [kept * inner, 1.into()];
     let fits = match &lines[..] {
@@ -37,7 +35,8 @@ pub(super) fn dropped(copy: &StridedCopy, concat: &Concat, [rows, kept]: [Size; 
         _ => false,
     };
     let is_whole = copy.source.is(outer * rows * inner) && copy.offset.is(dropped * inner);
-    (fits && is_last && is_whole).then_some(dropped)
+    // Front ends may not know that no more is dropped than there is, and say that no less than nothing is left: a guard says the rest.
+    (fits && is_whole && (kept.is(left) || kept == left)).then_some(dropped)
 }
 
 fn same(one: [Size; 2], other: [Size; 2]) -> bool {

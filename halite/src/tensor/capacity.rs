@@ -68,6 +68,7 @@ impl Tensor {
     }
 
     /// Whether what follows the tensor's first byte in its buffer has room for the rows to spare.
+    #[cfg(feature = "compiler")]
     pub(crate) fn has_room(&self, capacity: Option<Capacity>) -> bool {
         let Storage::Device { span, .. } = &self.0.storage else { return false };
         self.pieces(capacity).is_ok_and(|pieces| span.buffer.byte_length() - span.offset >= pieces.length)

@@ -123,7 +123,7 @@ impl Weights {
                 == (conv.input, conv.groups, conv.strides, conv.dtype);
             let taps = [0, 1].map(|d| first_tap(conv, other, d));
             let [y, x] = [taps[0]?, taps[1]?];
-            return same.then_some(Branch::Convolution { taps: [y, x] });
+            return same.then(|| Branch::Convolution { op: other.clone(), taps: [y, x] });
         }
         let NodeOp::Operation(Operation::Norm(norm)) = &node.op else { return None };
         let sizes = <[Size; 4]>::try_from(graph.tensor(*node.inputs.first()?).sizes()).ok()?;
@@ -152,9 +152,10 @@ fn first_tap(conv: &Conv2d, other: &Conv2d, d: usize) -> Option<u64> {
 }
 
 /// What is added to a convolution.
+#[derive(Clone)]
 enum Branch {
     /// A convolution of the same image, with this one of the taps as its first.
-    Convolution { taps: [u64; 2] },
+    Convolution { op: Conv2d, taps: [u64; 2] },
     /// A batch normalization of the image, which is its value at a tap of its own channel.
     Norm { norm: Norm, tap: [u64; 2] },
     /// One element for all results.
@@ -176,18 +177,11 @@ impl Merger<'_> {
     fn nodes(mut self) -> Vec<Node> {
         let biases = |op: &Conv2d, node: &Node| op.bias.then(|| node.inputs[2]);
         let own = biases(self.conv, self.main);
-        let (filter, more) = match &self.branch {
-            Branch::Convolution { taps } => {
-                let taps = *taps;
-                let other = self.other;
-                let NodeOp::Operation(Operation::Conv2d(op)) = &other.op else {
-                    unreachable!("the branch is a convolution")
-                };
-                (self.with_taps(op, taps), biases(op, other))
-            }
+        let branch = self.branch.clone();
+        let (filter, more) = match &branch {
+            Branch::Convolution { op, taps } => (self.with_taps(op, *taps), biases(op, self.other)),
             Branch::Norm { norm, tap } => {
-                let (norm, tap) = (norm.clone(), *tap);
-                let (filter, bias) = self.with_channels(&norm, tap);
+                let (filter, bias) = self.with_channels(norm, *tap);
                 (filter, Some(bias))
             }
             Branch::Number(number) => (self.main.inputs[1], Some(*number)),
@@ -195,7 +189,7 @@ impl Merger<'_> {
         let bias = match (own, more) {
             (Some(a), Some(b)) => {
                 let dims = vec![self.conv.filter[0]];
-                let beside = if matches!(self.branch, Branch::Number(_)) { Vec::new() } else { dims.clone() };
+                let beside = if matches!(branch, Branch::Number(_)) { Vec::new() } else { dims.clone() };
                 let vectors = [(self.conv.dtype, a, dims), (self.conv.dtype, b, beside)];
                 Some(self.compute(&vectors, |p, x| p.call(Function::Add, x)))
             }

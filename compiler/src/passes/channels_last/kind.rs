@@ -20,7 +20,8 @@ const WINDOW: u64 = 1_800;
 const GROUPED: u64 = 16_000;
 /// Of each byte that groups of few channels read and write.
 const FEW_CHANNELS: u64 = 2;
-/// Channels and filters of a matrix that such groups share, most channels that the filters of one read, and most taps.
+/// What kernels for such groups take, in `convolution/grouped.rs` of the kernel library: channels and filters of a matrix that groups share, most
+/// channels that the filters of one read, and most taps.
 const SHARED: u64 = 16;
 const MOST_SHARED: u64 = 32;
 const MOST_SHARED_TAPS: u64 = 49;

@@ -41,7 +41,7 @@ layout(constant_id = 14) const uint PARTS = 1;
 layout(constant_id = 15) const uint AHEAD = 1;
 layout(constant_id = 16) const bool EVEN_K = false;  // BK divides K.
 layout(constant_id = 17) const uint SLICES = 1;
-layout(constant_id = 18) const uint PIECES = 1;      // 1, 2 or 4; divides a subgroup's matrices below one another.
+layout(constant_id = 18) const uint PIECES = 1;      // Up to 6; divides a subgroup's matrices below one another.
 layout(constant_id = 19) const uint WORDS = 2048;    // Of shared memory: tiles, and in the end sums.
 layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whole quads.
 // Bytes of the operands that are read at a time: 16, 8, or 4 where rows begin anywhere. Rows along k have the left one's.
@@ -49,15 +49,17 @@ layout(constant_id = 21) const uint RHS_BYTES = 16;
 layout(constant_id = 22) const uint LHS_BYTES = 16;
 // Operands or results are runs of larger tensors. Parts of sums lie by themselves.
 layout(constant_id = 23) const bool IN_RUNS = false;
+// Words of the next tile are read one after the other between products, and not all of them before.
+layout(constant_id = 24) const bool INTERLEAVED = false;
 #ifdef WINDOW
-layout(constant_id = 24) const uint KERNEL_WIDTH = 3;
-layout(constant_id = 25) const uint TAPS = 9;
+layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 26) const uint TAPS = 9;
 #endif
 #ifdef IMAGE
-layout(constant_id = 24) const uint KERNEL_WIDTH = 3;
-layout(constant_id = 25) const uint TAPS = 9;
-layout(constant_id = 26) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
-layout(constant_id = 27) const bool INSIDE = false;   // No tap lies outside of the image.
+layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
+layout(constant_id = 26) const uint TAPS = 9;
+layout(constant_id = 27) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
+layout(constant_id = 28) const bool INSIDE = false;   // No tap lies outside of the image.
 #endif
 
 #include "activation.glsl"
@@ -174,6 +176,22 @@ ACC next_row_bias[CHUNK];
 uint row0, column0, out_base, runs_base, lhs_base, rhs_base, bias_base, tiles, lane;
 SUM sums[DOWN * ACROSS];
 
+// The row of the first word of this invocation in a tile whose rows are `words` words along k. Where those are four, eight lanes
+// that write at a time take rows that lie in different banks: a row and the fourth one behind it.
+uint first_row(uint words) {
+    const uint r = lane / words;
+    return words == 4 ? (r & ~5u) | ((r & 1) << 2) | ((r >> 2) & 1) : r;
+}
+
+// The same of its i-th word, and where that lies in shared memory.
+uint tile_row(uint i, uint words) {
+    return first_row(words) + i * (LANES / words);
+}
+
+uint tile_word(uint i, uint words) {
+    return tile_row(i, words) * (words + 1) + lane % words;
+}
+
 // Of the `at`-th block of four rows of k and 16 columns in a right tile that is turned: its place along k and along the
 // columns. Two neighbours lie side by side, so that they read whole sectors of 32 bytes.
 uvec2 turned_place(uint at) {
@@ -184,16 +202,15 @@ uvec2 turned_place(uint at) {
 uvec2 right_place(uint k0, uint i) {
     // Turned: four rows of k below one another, and neighbouring words for neighbouring lanes.
     const uvec2 four = turned_place(lane + i / 4 * LANES);
+    if (TURNED) return uvec2(k0 + four.x * 4 + i % 4, column0 / PACK + four.y);
+    if (RHS_TRANSPOSED) return uvec2(column0 + tile_row(i, RHS_WORDS), k0 / PACK + lane % RHS_WORDS);
     const uint at = lane + i * LANES;
-    const uint r = TURNED ? k0 + four.x * 4 + i % 4 : (RHS_TRANSPOSED ? column0 : k0) + at / RHS_WORDS;
-    const uint word =
-        TURNED ? column0 / PACK + four.y : (RHS_TRANSPOSED ? k0 : column0) / PACK + at % RHS_WORDS;
-    return uvec2(r, word);
+    return uvec2(k0 + at / RHS_WORDS, column0 / PACK + at % RHS_WORDS);
 }
 
 // The row of the i-th word of this invocation in the left operand.
 uint left_row(uint i) {
-    const uint r = row0 + (lane + i * LANES) / LHS_WORDS;
+    const uint r = row0 + tile_row(i, LHS_WORDS);
     return WHOLE ? r : min(r, M - 1);
 }
 
@@ -337,10 +354,8 @@ void keep(uint k0, uint slot, uint stage) {
 #endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
     const uint right = tiles + stage * TILE + LHS_TILE;
-    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
-        const uint at = lane + i * LANES;
-        shared_words[tiles + stage * TILE + at / LHS_WORDS * LHS_ROW + at % LHS_WORDS] = next_lhs[slot * LHS_EACH + i];
-    }
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i)
+        shared_words[tiles + stage * TILE + tile_word(i, LHS_WORDS)] = next_lhs[slot * LHS_EACH + i];
     if (TURNED) {
         [[unroll]] for (uint i = 0; i < RHS_EACH; i += 4) {
             const uvec2 four = turned_place(lane + i / 4 * LANES);
@@ -363,7 +378,8 @@ void keep(uint k0, uint slot, uint stage) {
     }
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
         const uint at = lane + i * LANES;
-        shared_words[right + at / RHS_WORDS * RHS_ROW + at % RHS_WORDS] = next_rhs[slot * RHS_EACH + i];
+        const uint word = RHS_TRANSPOSED ? tile_word(i, RHS_WORDS) : at / RHS_WORDS * RHS_ROW + at % RHS_WORDS;
+        shared_words[right + word] = next_rhs[slot * RHS_EACH + i];
     }
 }
 
@@ -374,8 +390,21 @@ uvec2 place() {
     return uvec2(rest / rows, first + rest % rows);
 }
 
-// Adds the products of a tile in shared memory to the sums of a subgroup.
-void multiply(uint stage, uint my_row, uint my_column) {
+// Reads the share of the tile at `k0` into the registers of `slot` that belongs to the `at`-th of as many places as `multiply` has.
+// Reads in a row keep those of shared memory waiting that products need.
+void fetch_between(uint at, uint k0, uint slot) {
+    const uint places = BK / MK * ACROSS, words = LHS_EACH + RHS_EACH;
+    [[unroll]] for (uint w = at * words / places; w < (at + 1) * words / places; ++w) {
+        if (w < LHS_EACH) {
+            fetch_left(k0, w, slot * LHS_EACH + w);
+        } else {
+            fetch_right(k0, w - LHS_EACH, slot * RHS_EACH + w - LHS_EACH);
+        }
+    }
+}
+
+// Adds the products of a tile in shared memory to the sums of a subgroup. INTERLEAVED reads the tile at `next` meanwhile.
+void multiply(uint stage, uint my_row, uint my_column, uint next, uint slot) {
     const uint base = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint k = 0; k < BK; k += MK) {
         coopmat<OPERAND, gl_ScopeSubgroup, MM, MK, gl_MatrixUseA> left[DOWN];
@@ -383,6 +412,7 @@ void multiply(uint stage, uint my_row, uint my_column) {
             coopMatLoad(left[i], shared_words, tiles + stage * TILE + (my_row + i * MM) * LHS_ROW + k / PACK, LHS_ROW,
                         gl_CooperativeMatrixLayoutRowMajor);
         [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
+            if (INTERLEAVED) fetch_between(k / MK * ACROSS + j, next, slot);
             coopmat<OPERAND, gl_ScopeSubgroup, MK, MN, gl_MatrixUseB> right;
             const uint c = my_column + j * MN;
             if (ALONG_K) {
@@ -575,8 +605,10 @@ void main() {
         [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
             if (first + slot * turn >= end) break;
             const uint k0 = first + slot * turn + team * BK;
-            if (k0 + AHEAD * turn < end) fetch(k0 + AHEAD * turn, slot);
-            if (SLICES == 1 || k0 < end) multiply(stage, my_row, my_column);
+            const uint next = k0 + AHEAD * turn;
+            if (!INTERLEAVED && next < end) fetch(next, slot);
+            // Without a next tile this one is read again, which costs less than conditions do.
+            if (SLICES == 1 || k0 < end) multiply(stage, my_row, my_column, next < end ? next : k0, slot);
             if (STAGES == 1) {
                 meet();
             } else {
@@ -590,4 +622,6 @@ void main() {
     if (PIECES > 1) finish(1, team, my_row, my_column);
     if (PIECES > 2) finish(2, team, my_row, my_column);
     if (PIECES > 3) finish(3, team, my_row, my_column);
+    if (PIECES > 4) finish(4, team, my_row, my_column);
+    if (PIECES > 5) finish(5, team, my_row, my_column);
 }

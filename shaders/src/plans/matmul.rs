@@ -278,6 +278,8 @@ struct Tiles {
     wave: u32,
     slices: u32,
     pieces: u32,
+    /// Whether words of the next tile are read between products.
+    interleaved: bool,
     /// Elements of an operand in 16 bytes.
     pack: u32,
 }
@@ -298,6 +300,7 @@ impl Tiles {
             wave: p("wave")?,
             slices: or_one("slices"),
             pieces: or_one("pieces"),
+            interleaved: params.get("interleaved").is_ok_and(|flag| flag != 0),
             pack,
         })
     }
@@ -322,6 +325,7 @@ impl Tiles {
         let team = self.team();
         let right = self.bn * self.bk / self.pack / if turned { 4 } else { 1 };
         (self.bm * self.bk / self.pack).is_multiple_of(team)
+            && team.is_multiple_of(self.bk / self.pack)
             && right.is_multiple_of(team)
             && self.bm.is_multiple_of(self.wm)
             && self.bn.is_multiple_of(self.wn)
@@ -417,7 +421,7 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     let writes = runs::writes(op, sides.across).filter(|_| whole_sums).or_else(dense);
     let in_quads = if writes.is_none() || runs::in_quads(op) { quads(n) } else { 0 };
     constants.extend([tiles.slices, tiles.pieces, shared, in_quads, sides.rhs.1, lhs_bytes]);
-    constants.push((sides.reads.is_some() || writes.is_some()).into());
+    constants.extend([u32::from(sides.reads.is_some() || writes.is_some()), tiles.interleaved.into()]);
     constants.extend(sides.more.0);
     let (batch, z) = (narrow("the batch", op.batch)?, narrow("the batch", op.batch * u64::from(parts))?);
     let stride = |elements: Size, bytes| if bytes == 16 { elements / Size::from(pack) } else { elements };

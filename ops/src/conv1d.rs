@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, Slope, TensorDesc, Tolerance, Values,
     conv2d::{Conv2d, f32, one},
     window::Layout,
 };
@@ -160,6 +160,11 @@ impl Samples for Conv1d {
                     ..conv([1, 6, 50], [9, 6, 3])
                 },
                 Conv1d { bias: true, ..last },
+                Conv1d {
+                    pads: [1, 1],
+                    activation: Activation::LeakyRelu(Slope::new(0.1).expect("above 0")),
+                    ..conv([1, 6, 50], [9, 6, 3])
+                },
                 conv([1, 2, 2], [2, 2, 3]),
             ]
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, Slope, TensorDesc, Tolerance, Values,
     conv2d::{f32, one, ones},
     convolution::largest_term,
 };
@@ -120,6 +120,7 @@ impl ConvTranspose2d {
 fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
     let conv = |input: [u64; 4], filter, strides| ConvTranspose2d::new(input, filter, strides, dtype);
     let base = conv([2, 6, 7, 9], [6, 5, 3, 3], [2, 2]);
+    let leaky = Activation::LeakyRelu(Slope::new(0.2).expect("above 0"));
     vec![
         conv([1, 1, 1, 1], [1, 1, 1, 1], [1, 1]),
         base.clone(),
@@ -127,6 +128,7 @@ fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
         ConvTranspose2d { dilations: [2, 3], pads: [0, 2, 1, 0], strides: [3, 2], ..base.clone() },
         ConvTranspose2d { dilations: [2, 2], activation: Activation::Relu, ..base.clone() },
         ConvTranspose2d { groups: 3, filter: [6, 4, 2, 2], ..base.clone() },
+        ConvTranspose2d { activation: leaky, ..base.clone() },
         ConvTranspose2d { strides: [1, 1], pads: [1; 4], activation: Activation::Silu, ..base.clone() },
         // Strides beyond the kernel leave results without any term; cut off to nothing; no image.
         ConvTranspose2d { strides: [4, 5], bias: true, ..base.clone() },

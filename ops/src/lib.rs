@@ -91,7 +91,7 @@ pub mod strides;
 pub mod suppress;
 pub mod top_k;
 
-pub use activation::Activation;
+pub use activation::{Activation, Slope};
 pub use dtype::DType;
 pub use exact::Exact;
 pub use operation::{OperationError, Work};

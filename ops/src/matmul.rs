@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Exact, Op, Operation, TensorDesc, Tolerance, Values,
+    Activation, DType, Exact, Op, Operation, Slope, TensorDesc, Tolerance, Values,
     convolution::largest_term,
     epilogue,
     runs::{self, Apart, Runs},
@@ -208,6 +208,7 @@ impl MatMul {
             (true, false, Activation::Gelu),
             (true, true, Activation::GeluTanh),
         ];
+        let leaky = Activation::LeakyRelu(Slope::new(0.01).expect("above 0"));
         let of = |(m, n, k), (bias, residual, activation)| {
             let activation = if out.is_float() { activation } else { Activation::None };
             MatMul { bias, residual, activation, ..MatMul::new(m, n, k, operand, out) }
@@ -219,6 +220,7 @@ impl MatMul {
                 samples.push(of(shape, kinds[(i + 1) % kinds.len()]));
             }
         }
+        samples.extend([(40, 36, 64), (3, 40, 96)].map(|shape| of(shape, (true, true, leaky))));
         let batch = of((20, 24, 16), kinds[4]);
         samples.push(MatMul { batch: 3.into(), rhs_transposed: true, ..batch.clone() });
         samples.push(MatMul { batch: 3.into(), activation: of((1, 1, 1), kinds[2]).activation, ..batch });

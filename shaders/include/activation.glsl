@@ -1,4 +1,4 @@
-// Functions that are applied to results before they are stored. The numbers are those of `Activation` in the crate.
+// Functions that are applied to results before they are stored. The numbers are those of `activation_code` in the crate.
 // NaN stays NaN. It is asked for by its bits: NVIDIA's compiler makes minimum and maximum of comparisons with selections,
 // and those have no room for NaN.
 
@@ -73,6 +73,8 @@ float activate(float x, uint function) {
         const float gate = x < -3.0 ? 0.0 : x > 3.0 ? 1.0 : x / 6.0 + 0.5;
         return x * gate;
     }
+    // A leaky ReLU: the other bits are those of its slope.
+    if ((function & 0x80000000u) != 0) return x < 0.0 ? x * uintBitsToFloat(function & 0x7FFFFFFFu) : x;
 #ifndef FEW_ACTIVATIONS
     if (function == 6u) return hyperbolic_tangent(x);
     if (function == 7u) return gelu(x);

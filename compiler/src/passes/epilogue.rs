@@ -2,7 +2,7 @@
 //! result, and an activation go into the kernel.
 
 use halite_ops::{
-    Activation, DType, Operation, Values,
+    Activation, DType, Operation, Slope, Values,
     elementwise::Elementwise,
     expression::{Expression, Function, Node as Call, Operand, Scalar},
 };
@@ -280,8 +280,19 @@ fn one(call: &Call, x: Operand) -> Option<Activation> {
         () if of(Function::Silu, &[x]) => Activation::Silu,
         () if of(Function::Sigmoid, &[x]) => Activation::Sigmoid,
         () if of(Function::HardSwish, &[x]) => Activation::HardSwish,
-        () => return None,
+        () => return leaky(call, x),
     })
+}
+
+/// A leaky ReLU with a slope above 0.
+fn leaky(call: &Call, x: Operand) -> Option<Activation> {
+    let (Function::Prelu, [of, Operand::Constant(Scalar::Float(slope))]) =
+        (call.function, &call.operands[..])
+    else {
+        return None;
+    };
+    let slope = (*of == x).then(|| Slope::new(*slope as f32)).flatten()?;
+    Some(Activation::LeakyRelu(slope))
 }
 
 /// Whether a hard sigmoid is the one of hard-swish, `x / 6 + 1 / 2`.
@@ -299,7 +310,7 @@ mod tests {
         super::tests::{constant, kernels, optimized},
         *,
     };
-    use crate::build::{Builder, QuantWeights};
+    use crate::build::{Builder, QuantWeights, Sliding};
 
     #[test]
     fn curves_are_known_with_constants_as_exact_as_their_type() {
@@ -320,6 +331,28 @@ mod tests {
         // Poles.
         let poles = ["div 1.0 $0; mul %0 $0; mul %1 $0; tanh %2 -> %3:f32", "div $0 0.0; tanh %0 -> %1:f32"];
         assert!(poles.iter().all(|text| same_curve(&text.parse().unwrap()).is_none()));
+    }
+
+    #[test]
+    fn leaky_units_with_slopes_above_0_go_into_convolutions() {
+        for (slope, fused) in [(0.01f32, true), (0.0, false), (-0.5, false)] {
+            let mut b = Builder::new();
+            let x = b.input("x", DType::F32.into(), &[1, 4, 6, 6]).unwrap();
+            let taps = constant(&mut b, &[5, 4, 3, 3], 7);
+            let sliding = Sliding { strides: vec![1; 2], dilations: vec![1; 2], pads: vec![(1, 1); 2] };
+            let y = b.conv(x, taps, None, &sliding, 1).unwrap();
+            let y = b.map(&[y], DType::F32, |p, x| p.call(Function::Prelu, &[x[0], slope.into()])).unwrap();
+            b.output("y", y);
+            let graph = optimized(b.finish().unwrap());
+            let found = match kernels(&graph)[..] {
+                [Operation::Conv2d(op)] => Some(op.activation.to_string()),
+                _ => None,
+            };
+            assert_eq!(found.is_some(), fused, "{slope}: {graph}");
+            if slope > 0.0 {
+                assert_eq!(found, Some(format!("leaky_relu_{slope}")));
+            }
+        }
     }
 
     #[test]

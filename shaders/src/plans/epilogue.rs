@@ -34,15 +34,30 @@ impl Added {
 
 /// The number by which kernels know an activation: `include/activation.glsl`.
 pub(crate) fn activation_code(activation: Activation) -> u32 {
-    activation as u32
+    match activation {
+        Activation::None => 0,
+        Activation::Relu => 1,
+        Activation::Relu6 => 2,
+        Activation::Silu => 3,
+        Activation::Sigmoid => 4,
+        Activation::HardSwish => 5,
+        Activation::Tanh => 6,
+        Activation::Gelu => 7,
+        Activation::GeluTanh => 8,
+        // No slope has its sign bit set.
+        Activation::LeakyRelu(slope) => slope.value().to_bits() | LEAKY,
+    }
 }
+
+/// What is set in the number of a leaky ReLU beside the bits of its slope.
+const LEAKY: u32 = 1 << 31;
 
 /// How much of what becomes of sums a kernel does. All add a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {
     /// It adds a residual and applies every function.
     Everything,
-    /// It applies the functions up to hard-swish.
+    /// It applies the functions up to hard-swish, and the leaky ReLU.
     Few,
     /// It applies functions that are limits.
     Limits,
@@ -66,7 +81,9 @@ impl Epilogue {
         match self {
             Epilogue::Everything => true,
             Epilogue::Few => {
-                !residual && activation_code(activation) <= activation_code(Activation::HardSwish)
+                let is_many =
+                    matches!(activation, Activation::Tanh | Activation::Gelu | Activation::GeluTanh);
+                !residual && !is_many
             }
             Epilogue::Limits => !residual && activation.limits().is_some(),
         }
@@ -137,6 +154,9 @@ fn applied(program: &mut Expression, x: Operand, activation: Activation) -> Oper
     let function = match activation {
         Activation::None => return x,
         Activation::Relu6 => return program.call(Function::Clip, &[x, 0.0.into(), 6.0.into()]),
+        Activation::LeakyRelu(slope) => {
+            return program.call(Function::Prelu, &[x, slope.value().into()]);
+        }
         Activation::HardSwish => Function::HardSwish,
         Activation::Relu => Function::Relu,
         Activation::Silu => Function::Silu,
@@ -154,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_function_is_the_same_in_an_expression() {
-        for activation in Activation::ALL {
+        for activation in Activation::ALL.into_iter().chain(["leaky_relu_0.1".parse().unwrap()]) {
             let mut program = Expression::default();
             let value = applied(&mut program, Operand::Input(0), activation);
             program.store(value, DType::F32);

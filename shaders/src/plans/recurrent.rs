@@ -10,7 +10,7 @@ use halite_sizes::Size;
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{fixed_groups, groups, module, narrow},
-    plans::Lower,
+    plans::{Lower, epilogue::activation_code},
 };
 
 /// Most steps that are a dispatch each.
@@ -119,7 +119,12 @@ impl Share {
         let numbers = [self.rows, self.pass, self.slices, self.held, self.terms, self.cells];
         let mut constants = vec![self.lanes, cell, whole.into()];
         constants.extend(numbers.map(|number| number as u32));
-        constants.extend([op.activation as u32, op.lengths.into(), stacked.is_some().into(), reversed]);
+        constants.extend([
+            activation_code(op.activation),
+            op.lengths.into(),
+            stacked.is_some().into(),
+            reversed,
+        ]);
         constants.push(matches!(done, Done::LayerStep { .. }).into());
         let networks = op.layers * op.directions();
         let columns = if whole { 1 } else { fixed_groups(op.blocks(), self.pass as u32)? };

@@ -11,7 +11,7 @@ use crate::{
 /// Most rounds over all members: one that leaves may let its neighbours leave.
 const ROUNDS: usize = 8;
 
-/// Takes out members of which each gains less than it costs that it stays, by places in the region, in order.
+/// Takes out members of which each gains no more than it costs that it stays, by places in the region, in order.
 pub(super) fn prune<C: Change>(
     graph: &Graph,
     region: &Region,
@@ -33,7 +33,8 @@ pub(super) fn prune<C: Change>(
             let (place, images) = &members[at];
             let before = cut.around(images);
             cut.remove(*place, images);
-            leaves[at] = cut.around(images).saturating_add(images.gains) < before;
+            // One that costs as much as it gains leaves, so that those behind it may.
+            leaves[at] = cut.around(images).saturating_add(images.gains) <= before;
             if !leaves[at] {
                 cut.add(*place, images);
             }

@@ -47,6 +47,10 @@ pub enum Activation {
     Gelu,
     /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`.
     GeluTanh,
+    /// `x * sigmoid(1.702 x)`, as CLIP has it in the place of GELU.
+    QuickGelu,
+    /// `x * tanh(ln(1 + exp(x)))`.
+    Mish,
     /// `x` above 0, and `x` times the slope below.
     LeakyRelu(Slope),
 }
@@ -66,6 +70,8 @@ impl fmt::Display for Activation {
             Activation::Tanh => "tanh",
             Activation::Gelu => "gelu",
             Activation::GeluTanh => "gelu_tanh",
+            Activation::QuickGelu => "quick_gelu",
+            Activation::Mish => "mish",
             Activation::LeakyRelu(slope) => return write!(f, "{LEAKY}{}", slope.value()),
         })
     }
@@ -104,7 +110,7 @@ impl From<Activation> for String {
 
 impl Activation {
     /// All that have no number.
-    pub const ALL: [Activation; 9] = [
+    pub const ALL: [Activation; 11] = [
         Activation::None,
         Activation::Relu,
         Activation::Relu6,
@@ -114,6 +120,8 @@ impl Activation {
         Activation::Tanh,
         Activation::Gelu,
         Activation::GeluTanh,
+        Activation::QuickGelu,
+        Activation::Mish,
     ];
 
     /// Whether it does nothing.
@@ -133,6 +141,8 @@ impl Activation {
             | Activation::Tanh
             | Activation::Gelu
             | Activation::GeluTanh
+            | Activation::QuickGelu
+            | Activation::Mish
             | Activation::LeakyRelu(_) => None,
         }
     }
@@ -158,6 +168,8 @@ impl Activation {
                 let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
                 x / 2.0 * (1.0 + inner.tanh())
             }
+            Activation::QuickGelu => x * sigmoid(1.702 * x),
+            Activation::Mish => x * x.exp().ln_1p().tanh(),
             Activation::LeakyRelu(slope) if x < 0.0 => x * f64::from(slope.value()),
             Activation::LeakyRelu(_) => x,
         }
@@ -171,6 +183,7 @@ impl Activation {
         let (slope, own) = match self {
             Activation::None | Activation::Relu | Activation::Relu6 => (1.0, 0.0),
             Activation::Silu | Activation::Sigmoid | Activation::HardSwish | Activation::Tanh => (1.5, 8.0),
+            Activation::QuickGelu | Activation::Mish => (1.5, 16.0),
             Activation::Gelu | Activation::GeluTanh => (1.5, 16.0),
             Activation::LeakyRelu(slope) => (f64::from(slope.value()).max(1.0), 1.0),
         };
@@ -189,13 +202,17 @@ mod tests {
     #[test]
     fn values() {
         let at = |x: f64| Activation::ALL.map(|a| a.apply(x));
-        assert_eq!(at(0.0), [0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(at(0.0), [0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(at(9.0)[..3], [9.0, 9.0, 6.0]);
         assert_eq!((Activation::HardSwish.apply(3.0), Activation::HardSwish.apply(-4.0)), (3.0, -0.0));
         assert!((Activation::Silu.apply(1.0) - 0.731_058_578_6).abs() < 1e-9);
         // As SciPy has them.
         assert!((Activation::Gelu.apply(-1.5) + 0.100_210_801_9).abs() < 1e-9);
         assert!((Activation::GeluTanh.apply(-1.5) + 0.100_428_423).abs() < 1e-9);
+        // As PyTorch has them.
+        assert!((Activation::Mish.apply(-1.5) + 0.298_099_742_2).abs() < 1e-9);
+        assert!((Activation::Mish.apply(1000.0) - 1000.0).abs() < 1e-9);
+        assert!((Activation::QuickGelu.apply(-1.5) + 0.108_337_801_6).abs() < 1e-9);
         assert!(at(f64::NAN).iter().all(|x| x.is_nan()));
         let leaky: Activation = "leaky_relu_0.25".parse().unwrap();
         assert_eq!([-8.0, 0.0, 8.0].map(|x| leaky.apply(x)), [-2.0, 0.0, 8.0]);

@@ -306,6 +306,10 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: leaky, ..last.clone() });
     samples.push(Conv2d { bias: true, activation: leaky, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
     samples.push(same(Conv2d { residual: true, activation: leaky, ..conv([1, 72, 16, 14], [72, 72, 3, 3]) }));
+    for activation in [Activation::Mish, Activation::QuickGelu] {
+        samples.push(Conv2d { bias: true, activation, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
+        samples.push(same(Conv2d { bias: true, activation, ..conv([1, 12, 9, 8], [12, 12, 3, 3]) }));
+    }
     samples.push(same(Conv2d { groups: 12, activation: leaky, ..conv([1, 12, 9, 8], [12, 1, 3, 3]) }));
     samples.push(Conv2d { groups: 5, strides: [1, 2], filter: [3, 3, 1, 10], ..last.clone() });
     samples.push(Conv2d { filter: [1, 1, 5, 11], residual: true, ..last.clone() });

@@ -221,6 +221,10 @@ impl MatMul {
             }
         }
         samples.extend([(40, 36, 64), (3, 40, 96)].map(|shape| of(shape, (true, true, leaky))));
+        samples.extend(
+            [Activation::Mish, Activation::QuickGelu]
+                .map(|function| of((40, 36, 64), (true, false, function))),
+        );
         let batch = of((20, 24, 16), kinds[4]);
         samples.push(MatMul { batch: 3.into(), rhs_transposed: true, ..batch.clone() });
         samples.push(MatMul { batch: 3.into(), activation: of((1, 1, 1), kinds[2]).activation, ..batch });

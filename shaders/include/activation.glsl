@@ -62,6 +62,18 @@ float gelu_tanh(float x) {
     return rising(x) - falling(m, m * (2.3022082 + 0.10294324 * m * m));
 }
 
+// x * sigmoid(1.702 * x), as silu.
+float quick_gelu(float x) {
+    const float m = min(abs(x), 51.0);
+    return rising(x) - falling(m, m * 2.4554669);
+}
+
+// x * tanh(ln(1 + e^x)): with n = e^x * (e^x + 2) the tangent is n / (n + 2), and 1 in f32 beyond 20.
+float mish(float x) {
+    const float e = exp(min(x, 20.0)), n = e * (e + 2.0);
+    return not_a_number(x) || x > 20.0 ? x : x * (n / (n + 2.0));
+}
+
 #endif
 
 float activate(float x, uint function) {
@@ -79,6 +91,8 @@ float activate(float x, uint function) {
     if (function == 6u) return hyperbolic_tangent(x);
     if (function == 7u) return gelu(x);
     if (function == 8u) return gelu_tanh(x);
+    if (function == 9u) return quick_gelu(x);
+    if (function == 10u) return mish(x);
 #endif
     return x;
 }

@@ -181,6 +181,7 @@ fn same_curve(program: &Expression) -> Option<Activation> {
                 | F::Pow
                 | F::Sigmoid
                 | F::Silu
+                | F::Softplus
                 | F::Sub
                 | F::Tanh
         )
@@ -280,6 +281,7 @@ fn one(call: &Call, x: Operand) -> Option<Activation> {
         () if of(Function::Silu, &[x]) => Activation::Silu,
         () if of(Function::Sigmoid, &[x]) => Activation::Sigmoid,
         () if of(Function::HardSwish, &[x]) => Activation::HardSwish,
+        () if of(Function::Mish, &[x]) => Activation::Mish,
         () => return leaky(call, x),
     })
 }
@@ -326,6 +328,11 @@ mod tests {
         let tanh = "mul $0 $0; mul %0 0.044715; add %1 1.0; mul %2 $0; mul %3 0.7978846; tanh %4; add %5 1.0; \
                     mul %6 $0; mul %7 0.5 -> %8:f16";
         assert_eq!(same_curve(&tanh.parse().unwrap()), Some(Activation::GeluTanh));
+        let quick = |factor: &str| format!("mul $0 {factor}; sigmoid %0; mul $0 %1 -> %2:f32");
+        assert_eq!(same_curve(&quick("1.702").parse().unwrap()), Some(Activation::QuickGelu));
+        assert_eq!(same_curve(&quick("1.7").parse().unwrap()), None);
+        let mish = "softplus $0; tanh %0; mul $0 %1 -> %2:f32";
+        assert_eq!(same_curve(&mish.parse().unwrap()), Some(Activation::Mish));
         let silu = "neg $0; exp %0; add %1 1.0; div $0 %2 -> %3:f32";
         assert_eq!(same_curve(&silu.parse().unwrap()), Some(Activation::Silu));
         // Poles.

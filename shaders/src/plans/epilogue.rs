@@ -44,6 +44,8 @@ pub(crate) fn activation_code(activation: Activation) -> u32 {
         Activation::Tanh => 6,
         Activation::Gelu => 7,
         Activation::GeluTanh => 8,
+        Activation::QuickGelu => 9,
+        Activation::Mish => 10,
         // No slope has its sign bit set.
         Activation::LeakyRelu(slope) => slope.value().to_bits() | LEAKY,
     }
@@ -81,9 +83,9 @@ impl Epilogue {
         match self {
             Epilogue::Everything => true,
             Epilogue::Few => {
-                let is_many =
-                    matches!(activation, Activation::Tanh | Activation::Gelu | Activation::GeluTanh);
-                !residual && !is_many
+                let most = activation_code(Activation::HardSwish);
+                let is_leaky = matches!(activation, Activation::LeakyRelu(_));
+                !residual && (is_leaky || activation_code(activation) <= most)
             }
             Epilogue::Limits => !residual && activation.limits().is_some(),
         }
@@ -157,6 +159,12 @@ fn applied(program: &mut Expression, x: Operand, activation: Activation) -> Oper
         Activation::LeakyRelu(slope) => {
             return program.call(Function::Prelu, &[x, slope.value().into()]);
         }
+        Activation::QuickGelu => {
+            let scaled = program.call(Function::Mul, &[x, 1.702.into()]);
+            let gate = program.call(Function::Sigmoid, &[scaled]);
+            return program.call(Function::Mul, &[x, gate]);
+        }
+        Activation::Mish => Function::Mish,
         Activation::HardSwish => Function::HardSwish,
         Activation::Relu => Function::Relu,
         Activation::Silu => Function::Silu,

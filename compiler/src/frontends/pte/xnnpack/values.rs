@@ -9,7 +9,7 @@ use halite_formats::pte::{
 use halite_ops::DType;
 use halite_sizes::Size;
 
-use super::{Held, Result, dynamic, numbers, packed};
+use super::{Held, Result, dynamic, numbers, offsets, packed};
 use crate::{
     build::Builder,
     graph::{ElementType, TensorId, elements},
@@ -80,6 +80,7 @@ impl<'a> Values<'a> {
     /// Takes an input of the graph.
     pub(super) fn take(&mut self, id: usize, given: Held) -> Result<()> {
         let about = self.about(id);
+        offsets::check_handed(&self.builder, about, self.builder.element(given.tensor))?;
         let (wanted, dims) = (bounds(about), given.sizes(&self.builder));
         let count = Size::from(elements(&wanted));
         // What has no dimensions has one of one element in the file.

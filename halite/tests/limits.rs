@@ -133,6 +133,7 @@ fn a_call_under_way_ends_by_its_deadline_and_when_it_is_cancelled() {
     let ever = 1 << 40;
     let late = rounds(ever, &RunOptions::new().timeout(Duration::from_millis(50))).unwrap_err();
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
+    assert_eq!(late.message(), "the deadline passed before the work began");
     let token = CancelToken::new();
     let limits = RunOptions::new().cancel(&token).timeout(Duration::from_secs(300));
     let before = device.transfers().uploads;
@@ -164,10 +165,31 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     session.run(&x).unwrap();
     let running = session.run_with(&x, &over).unwrap_err();
     assert_eq!(running.kind(), ErrorKind::DeadlineExceeded, "{running}");
+    assert_eq!(running.message(), "the deadline passed before the call began");
     let token = CancelToken::new();
     token.cancel();
-    let cancelled = session.run_with(&x, &RunOptions::new().cancel(&token)).unwrap_err();
-    assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
+    let stopped = RunOptions::new().cancel(&token);
+    // Whether its version is there or not, nothing of such a call begins, and nobody compiles for another.
+    let larger = Tensor::zeros(ElementType::F32, 5).unwrap();
+    for input in [&x, &larger] {
+        let all = [
+            session.run_with(input, &stopped).err(),
+            session.start_with(input, &stopped).err(),
+            session.prewarm_with(input, &stopped).err(),
+            session.default_function().unwrap().profile_with(input, &stopped).err(),
+        ];
+        for cancelled in all.map(Option::unwrap) {
+            assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
+            assert_eq!(cancelled.message(), "cancelled before the call began");
+        }
+    }
+    // A wait for a call that has begun says something else.
+    let call = session.start(&x).unwrap();
+    if let Err(waiting) = call.wait_with(&stopped) {
+        assert!(!waiting.message().contains("began"), "{waiting}");
+    }
+    let building = builder(&device).cancel(&token).model(onnx::adds(1.0)).build().unwrap_err();
+    assert_eq!(building.message(), "cancelled before the work began");
     // Nothing of this is left behind.
     assert_eq!(session.run(&x).unwrap()["y"].to_vec::<f32>().unwrap(), [1.0; 4]);
 }

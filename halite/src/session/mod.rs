@@ -170,8 +170,16 @@ impl Session {
         self.0.time.get_or_init(|| time);
     }
 
-    /// The options of a call that begins now. Fails in a fork of the process that opened a device, before anything there is waited for.
+    /// The options of a call that begins now. Fails where it was stopped before.
     pub(crate) fn begin(&self, options: &RunOptions) -> Result<Limits> {
+        let limits = self.follow(options)?;
+        limits.check_begin("the call")?;
+        Ok(limits)
+    }
+
+    /// The options of a wait for a call that has begun. Fails in a fork of the process that opened a device, before anything there is
+    /// waited for.
+    pub(crate) fn follow(&self, options: &RunOptions) -> Result<Limits> {
         self.0.devices.iter().try_for_each(|device| device.hal().check_process())?;
         Ok(options.begin_within(self.0.time.get().copied()))
     }
@@ -444,7 +452,7 @@ impl Function {
             Content::Module(_) => {
                 let info = self.info();
                 check::inputs(info, inputs.into().in_order(&info.input_names(), &info.name)?)?;
-                self.session.begin(options)?.check("getting ready")
+                self.session.begin(options).map(drop)
             }
             #[cfg(feature = "compiler")]
             Content::Model(_) if self.info().keeps_state() => {

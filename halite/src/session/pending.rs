@@ -99,7 +99,7 @@ impl Pending {
     /// # Errors
     /// The device or the program failed.
     pub fn wait(self) -> Result<Outputs> {
-        self.finish(&self.session.begin(&RunOptions::new())?)
+        self.finish(&self.session.follow(&RunOptions::new())?)
     }
 
     /// Waits for the results with options. A wait that they end leaves the call as it is: wait again, or drop it. Every wait
@@ -108,7 +108,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::wait`], and when the options end it.
     pub fn wait_with(&self, options: &RunOptions) -> Result<Outputs> {
-        self.finish(&self.session.begin(options)?)
+        self.finish(&self.session.follow(options)?)
     }
 
     /// Waits no longer than this: `None` when the results are not there by then.

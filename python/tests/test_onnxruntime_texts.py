@@ -127,6 +127,16 @@ def test_texts_are_cut_joined_and_compared():
     assert run(two, {"e": (BOOL, 1), "y": (TEXT, 1)}, *chosen, s=["a", "b"], t=["a", "c"]) == [[True, False], ["a", "c"]]
 
 
+def test_nodes_may_stand_in_any_order():
+    nodes = (
+        models.node("StringConcat", ["name", "s"], ["y"]),
+        models.classic("LabelEncoder", ["twice"], ["name"], keys_int64s=[4, 6], values_strings=["vier", "sechs"]),
+        models.node("Add", ["code", "code"], ["twice"]),
+        models.classic("LabelEncoder", ["s"], ["code"], keys_strings=["a", "b"], values_int64s=[2, 3]),
+    )
+    assert run({"s": (TEXT, 1)}, {"y": (TEXT, 1)}, *nodes, s=["b", "a", "?"]) == [["sechsb", "viera", "_Unused?"]]
+
+
 def test_patterns_are_those_of_re2():
     def whole(pattern, *words):
         node = models.node("RegexFullMatch", ["s"], ["y"], pattern=pattern)

@@ -7,6 +7,7 @@ step 0 gives, and so on.
 
 from __future__ import annotations
 
+import graphlib
 from dataclasses import dataclass, field
 
 from . import _operators
@@ -105,7 +106,8 @@ class _Planner:
         self.labels: dict[str, list[str]] = {}
 
     def sort(self) -> None:
-        """Finds out which nodes have to do with texts. Nodes stand in the order in which they are computed."""
+        """Finds out which nodes have to do with texts."""
+        self.graph.nodes = _ordered(self.data, self.graph.nodes)
         for index, node in enumerate(self.graph.nodes):
             kinds = _kinds(node, self.texts, self.maps)
             touched = not (self.texts | self.maps).isdisjoint(node.inputs)
@@ -188,6 +190,15 @@ class _Planner:
         for at, step in enumerate(plan.steps):
             step.outputs = [name for name in taken if made.get(name) == at]
             step.outputs.sort()
+
+
+def _ordered(data, nodes: list[Node]) -> list[Node]:
+    """Nodes so that each stands behind those that it needs: not all writers do that."""
+    makers = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
+    needs = {index: [makers[name] for name in _sources(data, node) if name in makers] for index, node in enumerate(nodes)}
+    if all(own < index for index, before in needs.items() for own in before):
+        return nodes
+    return [nodes[index] for index in graphlib.TopologicalSorter(needs).static_order()]
 
 
 def _sources(data, node: Node) -> list[str]:

@@ -128,7 +128,7 @@ fn import(
     }
     let mut values = Values::new(builder, program, graph);
     values.builder.at(SourceLocation::new(name));
-    offsets::check(&values.builder, graph, name)?;
+    offsets::check(&values.builder, graph)?;
     for (port, held) in graph.inputs.iter().zip(inputs) {
         values.take(port.value, held)?;
     }

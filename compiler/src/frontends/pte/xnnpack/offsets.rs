@@ -8,7 +8,7 @@ use super::{Result, values::element_of};
 use crate::{build::Builder, graph::ElementType};
 
 /// Refuses zero points that no code stands for, and those of weights.
-pub(super) fn check(b: &Builder, graph: &XnnGraph, name: &str) -> Result<()> {
+pub(super) fn check(b: &Builder, graph: &XnnGraph) -> Result<()> {
     for value in &graph.values {
         let Quantization::Tensor { zero, .. } = value.quantization else { continue };
         let (least, most) = match value.datatype {
@@ -16,7 +16,7 @@ pub(super) fn check(b: &Builder, graph: &XnnGraph, name: &str) -> Result<()> {
             XnnType::U8 => (0, 255),
             XnnType::I32 => (0, 0),
             XnnType::F32 | XnnType::F16 | XnnType::BF16 | XnnType::U4 => {
-                let what = described(value, name);
+                let what = described(value);
                 return Err(
                     b.unsupported(format!("{what}, has a scale and a zero point of the whole tensor"))
                 );
@@ -29,7 +29,7 @@ pub(super) fn check(b: &Builder, graph: &XnnGraph, name: &str) -> Result<()> {
                 }
                 _ => "",
             };
-            let what = described(value, name);
+            let what = described(value);
             return Err(b.unsupported(format!(
                 "{what}, has the zero point {zero}, which is not between {least} and {most}{hint}"
             )));
@@ -50,7 +50,7 @@ pub(super) fn check(b: &Builder, graph: &XnnGraph, name: &str) -> Result<()> {
         if let Quantization::Tensor { zero, .. } = value.quantization
             && zero != 0
         {
-            let (what, operator) = (described(value, name), node.operator.name());
+            let (what, operator) = (described(value), node.operator.name());
             return Err(b.unsupported(format!(
                 "{what}, the weights of {operator}, has the zero point {zero}; XNNPACK's weights have none"
             )));
@@ -67,13 +67,13 @@ pub(super) fn check_handed(b: &Builder, value: &XnnValue, given: ElementType) ->
     if own == given || !bytes(own) || !bytes(given) {
         return Ok(());
     }
-    let what = described(value, "the delegate");
+    let what = described(value);
     Err(b.unsupported(format!(
         "{what}, has the zero point {zero} and is {own}, and {given} is handed in: codes of another sign"
     )))
 }
 
-fn described(value: &XnnValue, name: &str) -> String {
+fn described(value: &XnnValue) -> String {
     let (id, element, dims) = (value.id, element_of(value.datatype), &value.dims);
-    format!("value {id} of {name}, {element}{dims:?}")
+    format!("value {id}, {element}{dims:?}")
 }

@@ -269,11 +269,11 @@ fn zero_points_that_xnnpack_has_not_are_refused() {
     assert_eq!(offset_product((XnnType::I8, 2), 0).unwrap(), [[12.0 + 45.0 + 4.0]]);
     let said = |made: Result<Vec<Vec<f64>>, CompileError>| made.unwrap_err().to_string();
     let text = said(offset_product((XnnType::I8, 2), -7));
-    assert!(text.contains("value 1 of the test, i8[1, 2], the weights of"), "{text}");
+    assert!(text.contains("value 1, i8[1, 2], the weights of"), "{text}");
     assert!(text.contains("has the zero point -7"), "{text}");
     // Codes without a sign that the exporter calls codes with one.
     let text = said(offset_product((XnnType::I8, 129), 0));
-    assert!(text.contains("value 0 of the test, i8[1, 2], has the zero point 129"), "{text}");
+    assert!(text.contains("value 0, i8[1, 2], has the zero point 129"), "{text}");
     assert!(text.contains("codes without a sign"), "{text}");
     assert!(said(offset_product((XnnType::U8, -1), 0)).contains("not between 0 and 255"));
     // The weights of convolutions, too.

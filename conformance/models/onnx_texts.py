@@ -2,9 +2,11 @@
 """ONNX models with texts: pipelines of scikit-learn as skl2onnx writes them, and models by hand, beside ONNX Runtime.
 
     onnx_texts.py make OUT [--only a,b]
+    onnx_texts.py draw OUT --seed 5 --count 40
     onnx_texts.py check OUT [--device vulkan] [--door onnxruntime,session]
 
-`make` needs scikit-learn and skl2onnx (1.20), and writes NAME.onnx with three sets of inputs. `check` needs the package `halite` and ONNX
+`make` needs scikit-learn and skl2onnx (1.20), and writes NAME.onnx with three sets of inputs. `draw` makes
+pipelines by lot. `check` needs the package `halite` and ONNX
 Runtime; it prints for each file whether types, texts, labels, keys and numbers are those of ONNX Runtime. Where that wants a locale that
 is missing, the file is run by the rules of a locale that is there.
 """
@@ -106,6 +108,44 @@ def pipelines():
     }
 
 
+def drawn(rng):
+    """A pipeline by lot: what becomes of each column, a scaling of all, an estimator; its inputs, what it learns, options."""
+    from sklearn import (compose, decomposition, ensemble, feature_extraction, feature_selection, impute, linear_model, naive_bayes, neighbors,
+                         neural_network, pipeline, preprocessing, svm, tree)
+    from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+
+    one = lambda options: options[rng.integers(len(options))]  # noqa: E731
+    text, pre = feature_extraction.text, preprocessing
+    floats, texts = FloatTensorType([None, 4]), StringTensorType([None, 1])
+    numbers = lambda: pipeline.make_pipeline(  # noqa: E731
+        impute.SimpleImputer(strategy=str(one(["mean", "median", "most_frequent"]))),
+        one([pre.StandardScaler(), pre.MinMaxScaler(), pre.RobustScaler(), pre.MaxAbsScaler(), pre.PowerTransformer(), pre.PolynomialFeatures(2), pre.Binarizer(), pre.KBinsDiscretizer(3, encode="onehot-dense")]),
+    )
+    categories = lambda: one([pre.OneHotEncoder(handle_unknown="ignore"), pre.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)])  # noqa: E731
+    how = {"ngram_range": one([(1, 1), (1, 2), (2, 2)]), "lowercase": bool(rng.integers(2)), "binary": bool(rng.integers(2)), "max_features": one([None, 12]), "stop_words": one([None, ["the", "and"]])}
+    if rng.random() < 0.3:
+        how = {"analyzer": "char", "ngram_range": one([(1, 2), (2, 3)]), "lowercase": bool(rng.integers(2))}
+    words = lambda: one([text.TfidfVectorizer(**how, norm=one(["l1", "l2", None]), use_idf=bool(rng.integers(2))), text.CountVectorizer(**how)])  # noqa: E731
+    parts, inputs = [], {}
+    for name, kind, made, width in (("missing", floats, numbers, 4), ("city", texts, categories, 1), ("kind", texts, categories, 1), ("text", texts, words, 1)):
+        if rng.random() < 0.6:
+            first = sum(4 if own == "missing" else 1 for own in inputs)
+            inputs[name] = kind
+            parts.append((name, made(), first if name == "text" else list(range(first, first + width))))
+    if not parts:
+        return drawn(rng)
+    learns = str(one(["label", "label", "two", "number"]))
+    trees = {"random_state": 0, "max_depth": 4}
+    if learns == "number":
+        last = one([linear_model.Ridge(), linear_model.Lasso(0.01), ensemble.RandomForestRegressor(8, **trees), ensemble.GradientBoostingRegressor(n_estimators=8, random_state=0), svm.SVR(), neighbors.KNeighborsRegressor(3), tree.DecisionTreeRegressor(**trees), linear_model.HuberRegressor()])
+    else:
+        last = one([linear_model.LogisticRegression(), ensemble.RandomForestClassifier(8, **trees), ensemble.GradientBoostingClassifier(n_estimators=6, random_state=0), svm.SVC(probability=True, random_state=0), neighbors.KNeighborsClassifier(3), tree.DecisionTreeClassifier(**trees), naive_bayes.GaussianNB(), neural_network.MLPClassifier([6], max_iter=40, random_state=0), linear_model.SGDClassifier(loss="modified_huber", random_state=0), ensemble.ExtraTreesClassifier(8, **trees), ensemble.AdaBoostClassifier(n_estimators=5, random_state=0), linear_model.RidgeClassifier()])
+    middle = one([None, None, pre.MaxAbsScaler(), decomposition.TruncatedSVD(2, random_state=0), feature_selection.VarianceThreshold()])
+    steps = [compose.ColumnTransformer(parts, sparse_threshold=0), middle, last]
+    options = {} if learns == "number" or isinstance(last, linear_model.RidgeClassifier) else one([{}, {"zipmap": False}, {"zipmap": "columns"}])
+    return pipeline.make_pipeline(*(step for step in steps if step is not None)), inputs, learns, options
+
+
 def by_hand():
     """Models of texts as people write them: NAME -> (nodes, inputs, outputs, constants, three sets)."""
     from onnx import TensorProto as T
@@ -161,7 +201,12 @@ def make(arguments):
         (arguments.out / f"{name}.pkl").write_bytes(pickle.dumps(sets))
         print(name, sorted({node.op_type for node in model.graph.node}), flush=True)
 
-    for name, (estimator, inputs, wanted, options) in pipelines().items():
+    if arguments.what == "draw":
+        rng = np.random.default_rng(arguments.seed)
+        todo = {f"drawn{arguments.seed}_{place}": drawn(rng) for place in range(arguments.count)}
+    else:
+        todo = pipelines()
+    for name, (estimator, inputs, wanted, options) in todo.items():
         if arguments.only and name not in arguments.only:
             continue
         parts = {"x": data.x, "missing": data.missing, "city": data.city.reshape(-1, 1), "kind": data.kind.reshape(-1, 1), "text": data.texts.reshape(-1, 1), "words": data.texts, "both": np.stack([data.city, data.kind], 1)}
@@ -169,7 +214,7 @@ def make(arguments):
             columns = [parts[own] for own in inputs]
             if len(columns) > 1:
                 train = np.concatenate([column.astype(object) for column in columns], 1)
-            elif list(inputs) == ["text"]:
+            elif list(inputs) == ["text"] and arguments.what == "make":
                 train = data.texts
             else:
                 train = columns[0]
@@ -178,6 +223,8 @@ def make(arguments):
             keep(name, model, [{own: one[own] for own in inputs} for one in tables(data, 11)])
         except Exception as error:  # noqa: BLE001: exporters fail in many ways.
             print(f"{name}: not exported: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}", flush=True)
+    if arguments.what == "draw":
+        return
     made, _ = by_hand()
     opsets = [h.make_opsetid("", 20), h.make_opsetid("ai.onnx.ml", 3), h.make_opsetid("com.microsoft", 1)]
     for name, (nodes, inputs, outputs, constants, sets) in made.items():
@@ -248,14 +295,16 @@ def check(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["make", "check"])
+    parser.add_argument("what", choices=["make", "draw", "check"])
     parser.add_argument("out", type=pathlib.Path)
     names = lambda text: text.split(",")  # noqa: E731
     parser.add_argument("--only", type=names)
     parser.add_argument("--door", type=names, default=["onnxruntime"])
     parser.add_argument("--device", default="vulkan")
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--count", type=int, default=40)
     arguments = parser.parse_args()
-    {"make": make, "check": check}[arguments.what](arguments)
+    {"make": make, "draw": make, "check": check}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

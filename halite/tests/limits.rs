@@ -133,7 +133,6 @@ fn a_call_under_way_ends_by_its_deadline_and_when_it_is_cancelled() {
     let ever = 1 << 40;
     let late = rounds(ever, &RunOptions::new().timeout(Duration::from_millis(50))).unwrap_err();
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
-    assert_eq!(late.message(), "the deadline passed before the work began");
     let token = CancelToken::new();
     let limits = RunOptions::new().cancel(&token).timeout(Duration::from_secs(300));
     let before = device.transfers().uploads;
@@ -156,6 +155,7 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     let Some(device) = device() else { return };
     let late = builder(&device).timeout(Duration::ZERO).model(onnx::adds(1.0)).build().unwrap_err();
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
+    assert_eq!(late.message(), "the deadline passed before the work began");
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
     let x = Tensor::zeros(ElementType::F32, 4).unwrap();
     let over = RunOptions::new().timeout(Duration::ZERO);

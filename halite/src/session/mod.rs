@@ -170,20 +170,6 @@ impl Session {
         self.0.time.get_or_init(|| time);
     }
 
-    /// The options of a call that begins now. Fails where it was stopped before.
-    pub(crate) fn begin(&self, options: &RunOptions) -> Result<Limits> {
-        let limits = self.follow(options)?;
-        limits.check_begin("the call")?;
-        Ok(limits)
-    }
-
-    /// The options of a wait for a call that has begun. Fails in a fork of the process that opened a device, before anything there is
-    /// waited for.
-    pub(crate) fn follow(&self, options: &RunOptions) -> Result<Limits> {
-        self.0.devices.iter().try_for_each(|device| device.hal().check_process())?;
-        Ok(options.begin_within(self.0.time.get().copied()))
-    }
-
     /// The functions: `main` of an ONNX model, the methods of an ExecuTorch program, what a module exports.
     pub fn functions(&self) -> &[FunctionInfo] {
         &self.0.functions

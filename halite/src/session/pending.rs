@@ -44,6 +44,22 @@ pub struct Pending {
 /// Results on their way to the host, one for each that callers get.
 type Sent = (Arc<Given>, Vec<Option<Copy>>);
 
+impl Session {
+    /// The options of a call that begins now. Fails where it was stopped before.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Result<Limits> {
+        let limits = self.follow(options)?;
+        limits.check_begin("the call")?;
+        Ok(limits)
+    }
+
+    /// The options of a wait for a call that has begun. Fails in a fork of the process that opened a device, before anything there is
+    /// waited for.
+    pub(crate) fn follow(&self, options: &RunOptions) -> Result<Limits> {
+        self.0.devices.iter().try_for_each(|device| device.hal().check_process())?;
+        Ok(options.begin_within(self.0.time.get().copied()))
+    }
+}
+
 impl Pending {
     pub(super) fn new(call: Arc<Started>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();

@@ -59,6 +59,8 @@ def _numbers(data, place, number: int, fixed: str | None = None) -> list:
             continue
         if isinstance(value, int):
             found.append(_signed(value))
+        elif value is None and fixed is None:
+            raise ValueError("a number of fixed length where none is expected")
         elif value is None:
             size = struct.calcsize(f"<{fixed}")
             found.append(struct.unpack(f"<{fixed}", bytes(data[end - size : end]))[0])

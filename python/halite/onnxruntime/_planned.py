@@ -103,11 +103,7 @@ class Planned:
         self.inputs = [name for name in graph.inputs if name not in graph.constants]
         self.outputs = list(graph.outputs)
         self.types = {name: graph.types[name] or ("tensor(string)" if name in plan.texts else "") for name in [*self.inputs, *self.outputs]}
-        self.shapes = {
-            name: _initializers.declared_sizes(graph.data, graph.content(span))
-            for infos in (graph.inputs, graph.outputs)
-            for name, span in infos.items()
-        }
+        self.shapes = plan.shapes
         self._constants: dict[str, object] = {}
 
     def _constant(self, name: str):
@@ -116,7 +112,7 @@ class Planned:
             if node is not None:
                 self._constants[name] = _value_of(node)
             elif name in self._plan.graph.constants:
-                self._constants[name] = self._plan.graph.constant(name)
+                self._constants[name] = _read(self._plan.graph, name)
             else:
                 raise Fail(f"'{name}' is read, and nothing makes it")
         return self._constants[name]
@@ -172,6 +168,14 @@ class Planned:
         except (ValueError, IndexError, TypeError, AttributeError, KeyError, OverflowError, MemoryError) as error:
             raise InvalidArgument(f"the operator '{node.operator}' ('{node.name}') cannot take its inputs: {error}") from error
         values.update((name, value) for name, value in zip(node.outputs, made) if name)
+
+
+def _read(graph, name: str) -> np.ndarray:
+    """A constant of the file."""
+    try:
+        return graph.constant(name)
+    except (ValueError, TypeError, IndexError, StopIteration) as error:
+        raise Fail(f"the constant '{name}' is damaged: {error}") from error
 
 
 def _value_of(node) -> np.ndarray:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from . import _operators
 from ._errors import NotImplemented
+from ._initializers import declared_sizes
 from ._labels import MOVES
 from ._metadata import fields, message, pieces
 from ._nodes import STRING, Graph, Node
@@ -93,6 +94,8 @@ class Plan:
     """Outputs of devices that are places of texts in lists: the labels of classifiers."""
     constants: dict[str, Node] = field(default_factory=dict)
     texts: frozenset[str] = frozenset()
+    shapes: dict[str, list] = field(default_factory=dict)
+    """Sizes of inputs and outputs, as they are declared."""
 
 
 class _Planner:
@@ -152,6 +155,8 @@ class _Planner:
 
     def plan(self, kept: list[int], outer) -> Plan:
         plan = Plan(self.graph, outer, texts=frozenset(self.texts), labels=self.labels)
+        for infos in (self.graph.inputs, self.graph.outputs):
+            plan.shapes.update((name, declared_sizes(self.data, self.graph.content(span))) for name, span in infos.items())
         ready: dict[str, tuple[int, bool]] = {}
         for index in kept:
             node = self.graph.nodes[index]
@@ -187,6 +192,11 @@ class _Planner:
                     if name and not inside and name not in self.graph.constants and name not in step.inputs:
                         step.inputs.append(name)
                         taken.add(name)
+        known = set(made) | set(self.graph.inputs) | set(self.graph.constants) | set(plan.constants)
+        known.update(name for level in plan.host for node in level for name in node.outputs)
+        missing = taken - known - {""}
+        if missing:
+            raise ValueError(f"'{min(missing)}' is read, and nothing makes it")
         for at, step in enumerate(plan.steps):
             step.outputs = [name for name in taken if made.get(name) == at]
             step.outputs.sort()

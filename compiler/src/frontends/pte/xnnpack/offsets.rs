@@ -4,7 +4,7 @@
 use halite_formats::pte::{XnnGraph, XnnOperator as Op, XnnQuantization as Quantization, XnnType, XnnValue};
 use halite_ops::DType;
 
-use super::{Result, values::element_of};
+use super::{Result, numbers::element_of};
 use crate::{build::Builder, graph::ElementType};
 
 /// Refuses zero points that no code stands for, and those of weights.

@@ -7,7 +7,7 @@ use halite_formats::pte::{
 };
 use halite_ops::Values as Numbers;
 
-use super::{Held, import, values::element_of};
+use super::{Held, import, numbers::element_of};
 use crate::{CompileError, build::Builder};
 
 /// A graph of which the first values are inputs and the last one is the output.

@@ -91,7 +91,7 @@ pub(super) fn limited(b: &mut Builder, x: TensorId, limits: Option<[f32; 2]>) ->
     let Some([least, most]) = limits else { return Ok(x) };
     let element = b.element(x);
     let bound = |value: f32| match element {
-        crate::graph::ElementType::Of(dtype) if !dtype.is_float() => {
+        ElementType::Of(dtype) if !dtype.is_float() => {
             Operand::Constant(Scalar::Int(value as i64, dtype))
         }
         _ => number(value),

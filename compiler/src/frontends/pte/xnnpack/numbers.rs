@@ -91,9 +91,7 @@ pub(super) fn limited(b: &mut Builder, x: TensorId, limits: Option<[f32; 2]>) ->
     let Some([least, most]) = limits else { return Ok(x) };
     let element = b.element(x);
     let bound = |value: f32| match element {
-        ElementType::Of(dtype) if !dtype.is_float() => {
-            Operand::Constant(Scalar::Int(value as i64, dtype))
-        }
+        ElementType::Of(dtype) if !dtype.is_float() => Operand::Constant(Scalar::Int(value as i64, dtype)),
         _ => number(value),
     };
     match (least > f32::NEG_INFINITY, most < f32::INFINITY) {

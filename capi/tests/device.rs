@@ -228,7 +228,9 @@ fn progress_is_told_and_work_is_cancelled() {
         let call = |options: &halite_run_options| {
             made(|out| halite_session_run(session, inputs.as_ptr(), 2, options, out))
         };
-        assert_eq!(call(&options).unwrap_err().kind, HALITE_ERROR_CANCELLED);
+        let before = call(&options).unwrap_err();
+        assert_eq!(before.kind, HALITE_ERROR_CANCELLED);
+        assert!(before.text.contains("cancelled before the call began"), "{}", before.text);
         let late = halite_run_options { timeout_ns: 1, cancel: ptr::null(), ..options };
         assert_eq!(call(&late).unwrap_err().kind, HALITE_ERROR_DEADLINE_EXCEEDED);
         let soon = halite_run_options { timeout_ns: 60_000_000_000, ..late };

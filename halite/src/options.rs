@@ -136,10 +136,12 @@ impl RunOptions {
         self
     }
 
-    /// The options for work that begins now.
+    /// The options for work that begins now. Fails where it was stopped before.
     #[cfg(any(test, feature = "compiler"))]
-    pub(crate) fn begin(&self) -> Limits {
-        self.begin_within(None)
+    pub(crate) fn begin(&self) -> Result<Limits> {
+        let limits = self.begin_within(None);
+        limits.check_begin("the work")?;
+        Ok(limits)
     }
 
     /// The same, with a timeout where none is given and no deadline.
@@ -201,14 +203,21 @@ impl Limits {
 
     /// Fails when the work should end.
     pub fn check(&self, doing: &str) -> Result<()> {
+        self.check_at(&format_args!("while {doing}"))
+    }
+
+    /// Fails when work that has not begun should not begin.
+    pub fn check_begin(&self, what: &str) -> Result<()> {
+        self.check_at(&format_args!("before {what} began"))
+    }
+
+    /// Fails when the work should end, and says when it was told so.
+    fn check_at(&self, when: &dyn fmt::Display) -> Result<()> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
-            return Err(Error::new(ErrorKind::Cancelled, format!("cancelled while {doing}")));
+            return Err(Error::new(ErrorKind::Cancelled, format!("cancelled {when}")));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Error::new(
-                ErrorKind::DeadlineExceeded,
-                format!("the deadline passed while {doing}"),
-            ));
+            return Err(Error::new(ErrorKind::DeadlineExceeded, format!("the deadline passed {when}")));
         }
         Ok(())
     }
@@ -246,18 +255,30 @@ mod tests {
     #[test]
     fn a_timeout_begins_when_the_work_does() {
         let options = RunOptions::new().timeout(Duration::from_secs(3600));
-        let first = options.begin().deadline.unwrap();
-        assert!(options.begin().deadline.unwrap() >= first && options.begin().goes_on());
-        let over = RunOptions::new().timeout(Duration::from_secs(3600)).deadline(Instant::now()).begin();
-        let error = over.check("waiting").unwrap_err();
+        let first = options.begin().unwrap().deadline.unwrap();
+        let next = options.begin().unwrap();
+        assert!(next.deadline.unwrap() >= first && next.goes_on());
+        let over = RunOptions::new().timeout(Duration::from_secs(3600)).deadline(Instant::now());
+        let error = over.begin_within(None).check("waiting").unwrap_err();
         assert_eq!(
             (error.kind(), error.message()),
             (ErrorKind::DeadlineExceeded, "the deadline passed while waiting")
         );
-        assert!(RunOptions::new().timeout(Duration::MAX).begin().goes_on());
+        let error = over.begin().err().unwrap();
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::DeadlineExceeded, "the deadline passed before the work began")
+        );
+        assert!(RunOptions::new().timeout(Duration::MAX).begin().unwrap().goes_on());
         let token = CancelToken::new();
-        let stopped = RunOptions::new().cancel(&token).begin();
+        let options = RunOptions::new().cancel(&token);
+        let stopped = options.begin().unwrap();
         token.cancel();
         assert_eq!(stopped.check("waiting").unwrap_err().kind(), ErrorKind::Cancelled);
+        let error = options.begin().err().unwrap();
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::Cancelled, "cancelled before the work began")
+        );
     }
 }

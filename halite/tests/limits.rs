@@ -155,6 +155,7 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     let Some(device) = device() else { return };
     let late = builder(&device).timeout(Duration::ZERO).model(onnx::adds(1.0)).build().unwrap_err();
     assert_eq!(late.kind(), ErrorKind::DeadlineExceeded, "{late}");
+    assert_eq!(late.message(), "the deadline passed before the work began");
     let session = builder(&device).model(onnx::adds(1.0)).build().unwrap();
     let x = Tensor::zeros(ElementType::F32, 4).unwrap();
     let over = RunOptions::new().timeout(Duration::ZERO);
@@ -164,10 +165,31 @@ fn a_deadline_that_passed_ends_building_and_calls() {
     session.run(&x).unwrap();
     let running = session.run_with(&x, &over).unwrap_err();
     assert_eq!(running.kind(), ErrorKind::DeadlineExceeded, "{running}");
+    assert_eq!(running.message(), "the deadline passed before the call began");
     let token = CancelToken::new();
     token.cancel();
-    let cancelled = session.run_with(&x, &RunOptions::new().cancel(&token)).unwrap_err();
-    assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
+    let stopped = RunOptions::new().cancel(&token);
+    // Whether its version is there or not, nothing of such a call begins, and nobody compiles for another.
+    let larger = Tensor::zeros(ElementType::F32, 5).unwrap();
+    for input in [&x, &larger] {
+        let all = [
+            session.run_with(input, &stopped).err(),
+            session.start_with(input, &stopped).err(),
+            session.prewarm_with(input, &stopped).err(),
+            session.default_function().unwrap().profile_with(input, &stopped).err(),
+        ];
+        for cancelled in all.map(Option::unwrap) {
+            assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
+            assert_eq!(cancelled.message(), "cancelled before the call began");
+        }
+    }
+    // A wait for a call that has begun says something else.
+    let call = session.start(&x).unwrap();
+    if let Err(waiting) = call.wait_with(&stopped) {
+        assert!(!waiting.message().contains("began"), "{waiting}");
+    }
+    let building = builder(&device).cancel(&token).model(onnx::adds(1.0)).build().unwrap_err();
+    assert_eq!(building.message(), "cancelled before the work began");
     // Nothing of this is left behind.
     assert_eq!(session.run(&x).unwrap()["y"].to_vec::<f32>().unwrap(), [1.0; 4]);
 }

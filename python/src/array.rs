@@ -128,7 +128,11 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, target: Target<'_>) -> PyResult
             put::<u16>(bits.cast::<PyUntypedArray>()?, ElementType::BF16, target)
         }
         (b'O' | b'U' | b'S' | b'T', _) => {
-            Err(invalid(py, &format!("an array of '{dtype}' holds objects or text; tensors hold numbers")))
+            let hint = "halite.onnxruntime takes the texts of ONNX models";
+            Err(invalid(
+                py,
+                &format!("an array of '{dtype}' holds objects or text, and tensors hold numbers; {hint}"),
+            ))
         }
         _ => Err(invalid(
             py,

@@ -17,6 +17,7 @@ mod inputs;
 mod messages;
 mod options;
 mod outputs;
+mod pattern;
 mod pending;
 mod profile;
 mod progress;
@@ -47,6 +48,7 @@ mod _halite {
         messages::set_log_level,
         options::CancelToken,
         outputs::Outputs,
+        pattern::Pattern,
         pending::Pending,
         progress::Progress,
         sequence::Sequence,

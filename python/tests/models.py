@@ -26,29 +26,33 @@ def message(field: int, content: bytes | str) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(content)) + content
 
 
-def node(kind: str, inputs: list[str], outputs: list[str], **attributes: int | bytes) -> bytes:
-    """A node; attributes are integers, or graphs as bytes."""
+def _attribute(name: str, value) -> bytes:
+    """An attribute: a whole number, a text, a graph as bytes, or a list of texts, whole numbers or floats."""
+    if isinstance(value, int):
+        held = number(3, value) + number(20, 2)
+    elif isinstance(value, bytes):
+        held = message(6, value) + number(20, 5)
+    elif isinstance(value, str):
+        held = message(4, value) + number(20, 3)
+    elif isinstance(value[0], str):
+        held = b"".join(message(9, one) for one in value) + number(20, 8)
+    elif isinstance(value[0], int):
+        held = b"".join(number(8, one) for one in value) + number(20, 7)
+    else:
+        held = message(7, struct.pack(f"<{len(value)}f", *value)) + number(20, 6)
+    return message(5, message(1, name) + held)
+
+
+def node(kind: str, inputs: list[str], outputs: list[str], domain: str = "", **attributes) -> bytes:
+    """A node."""
     names = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
-    content = names + message(4, kind)
-    for name, value in attributes.items():
-        held = number(3, value) + number(20, 2) if isinstance(value, int) else message(6, value) + number(20, 5)
-        content += message(5, message(1, name) + held)
-    return message(1, content)
+    own = b"".join(_attribute(name, value) for name, value in attributes.items())
+    return message(1, names + message(4, kind) + (message(7, domain) if domain else b"") + own)
 
 
-def classic(kind: str, inputs: list[str], outputs: list[str], **attributes: list) -> bytes:
-    """A node of `ai.onnx.ml`; attributes are lists of texts, whole numbers or floats."""
-    content = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
-    content += message(4, kind) + message(7, "ai.onnx.ml")
-    for name, values in attributes.items():
-        if isinstance(values[0], str):
-            held = b"".join(message(9, value) for value in values) + number(20, 8)
-        elif isinstance(values[0], int):
-            held = b"".join(number(8, value) for value in values) + number(20, 7)
-        else:
-            held = message(7, struct.pack(f"<{len(values)}f", *values)) + number(20, 6)
-        content += message(5, message(1, name) + held)
-    return message(1, content)
+def classic(kind: str, inputs: list[str], outputs: list[str], **attributes) -> bytes:
+    """A node of `ai.onnx.ml`."""
+    return node(kind, inputs, outputs, "ai.onnx.ml", **attributes)
 
 
 def texts(name: str, values: list[str]) -> bytes:
@@ -90,9 +94,10 @@ def gives(name: str, shape: list[int | str], element: int = FLOAT) -> bytes:
 def model(*parts: bytes, metadata: dict[str, str] | None = None, version: int = 8) -> bytes:
     graph = message(2, "graph of a test") + b"".join(parts)
     entries = b"".join(message(14, message(1, k) + message(2, v)) for k, v in (metadata or {}).items())
-    classic_opset = message(1, "ai.onnx.ml") + number(2, 3)
+    opsets = message(8, number(2, 20)) + message(8, message(1, "ai.onnx.ml") + number(2, 3))
+    opsets += message(8, message(1, "com.microsoft") + number(2, 1))
     about = message(2, "halite tests") + message(4, "test.halite") + number(5, 3) + message(6, "what it is")
-    return number(1, version) + about + message(7, graph) + message(8, number(2, 18)) + message(8, classic_opset) + entries
+    return number(1, version) + about + message(7, graph) + opsets + entries
 
 
 def doubled(element: int = FLOAT) -> bytes:

@@ -58,6 +58,12 @@ def test_deadlines_and_tokens_end_work(device):
     with pytest.raises(halite.Error) as caught:
         session.run(FOREVER, cancel=token)
     assert caught.value.kind == "cancelled" and token.cancelled
+    # A token that was set before says that nothing began.
+    for call in (session.run, session.start):
+        with pytest.raises(halite.Error, match="cancelled before the call began"):
+            call({"count": 1, "x": [0.0]}, cancel=token)
+    with pytest.raises(halite.Error, match="cancelled before the work began"):
+        halite.Session(models.rounds(), device=device, cache=False, cancel=token)
     for wrong in (-1.0, float("nan")):
         with pytest.raises(halite.Error, match="number of seconds"):
             session.run(FOREVER, timeout=wrong)

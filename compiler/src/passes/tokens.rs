@@ -1,6 +1,8 @@
 //! Convolutions of single channels between transposes, and products along tokens between transposes. Networks of tokens have their
 //! channels last, and turn them for such an operation alone: here it reads and writes them where they lie.
 
+#[cfg(test)]
+mod chain_tests;
 mod mixing;
 
 use std::collections::HashMap;
@@ -25,7 +27,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
     let mut plan = Plan::default();
     for place in 0..region.nodes.len() {
         watch.check()?;
-        let look = Look { graph, region, uses, lines: &lines };
+        let look = Look { graph, region, uses, lines: &lines, taken: &plan.new };
         if let Some(conv) = look.at(place) {
             plan.convolution(graph, &region.nodes, place, conv);
         } else if let Some(chain) = look.mixing(place).filter(|_| !plan.new.contains_key(&place)) {
@@ -122,6 +124,8 @@ struct Look<'a> {
     region: &'a Region,
     uses: &'a Uses,
     lines: &'a Lines,
+    /// Nodes that something comes in the place of. What turned a result back then has it turned already, and what it turned is not computed.
+    taken: &'a HashMap<usize, Vec<Node>>,
 }
 
 impl Look<'_> {
@@ -173,7 +177,8 @@ impl Look<'_> {
     /// What a tensor is of which a copy swaps the two last of three dimensions, which are the source's.
     fn source(&self, id: TensorId, dims: [Size; 3]) -> Option<TensorId> {
         let place = *self.lines.makers.get(&self.behind(id))?;
-        self.swaps(place, dims).then(|| self.region.nodes[place].inputs[0])
+        (!self.taken.contains_key(&place) && self.swaps(place, dims))
+            .then(|| self.region.nodes[place].inputs[0])
     }
 
     /// Whether a node is such a copy.

@@ -196,7 +196,7 @@ impl Compiler {
                 "without the baseline there is nothing to compile for; name a target",
             ));
         }
-        let limits = options.begin();
+        let limits = options.begin()?;
         let options = self.options(model)?;
         let (program, half) = self.program(model, &options, &limits)?;
         let compiled = inner::compile(&program, &options, &super::control(&limits)).map_err(super::error)?;

@@ -65,7 +65,7 @@ impl Model {
     /// # Errors
     /// As [`Model::open`], and when the options end it.
     pub fn open_with(source: impl Into<Source>, options: &OpenOptions) -> Result<Model> {
-        let limits = options.options.begin();
+        let limits = options.options.begin()?;
         let file = source.into().load(options.load_mode, &limits)?;
         let format = options.format.map_or_else(|| detect(&file), Ok)?;
         let name = file.stem().to_owned();

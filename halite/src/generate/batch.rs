@@ -64,7 +64,6 @@ impl Generator {
     ) -> Result<Vec<Next>> {
         members.iter().try_for_each(|(sequence, _)| self.check_own(sequence))?;
         let limits = self.session().begin(options)?;
-        limits.check("a step of several sequences")?;
         let before = members.iter().map(|(own, sampler)| ((**sampler).clone(), own.tokens().len()));
         let before: Vec<(Sampler, usize)> = before.collect();
         let all = members.iter_mut().map(|(sequence, sampler)| {
@@ -128,7 +127,7 @@ impl Generator {
             let (mut own, others) = rest.into_iter().partition::<Vec<_>, _>(is_on);
             rest = others;
             let went = flight.go_on(&mut own, limits);
-            if went.is_err() && limits.check("a step of several sequences").is_ok() {
+            if went.is_err() && limits.goes_on() {
                 // The device failed: what it was to compute is taken back.
                 own.iter_mut().for_each(|member| _ = member.sequence.land());
             }

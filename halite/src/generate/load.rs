@@ -37,7 +37,7 @@ pub(super) struct Opened {
 impl Loaded {
     /// Reads the file that a builder was given.
     pub fn of(mut builder: SessionBuilder, what: &str) -> Result<Loaded> {
-        let limits = builder.options.begin();
+        let limits = builder.options.begin()?;
         let Some(main) = builder.main.take() else {
             return Err(Error::invalid(format!(
                 "{what} needs a model: give it one with model(\"model.gguf\")"

@@ -207,7 +207,7 @@ impl Generator {
                 "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
             Error::new(ErrorKind::Unsupported, text)
         })?;
-        let limits = options.begin();
+        let limits = options.begin()?;
         let stop = {
             let limits = limits.clone();
             Box::new(move || limits.check("").is_err())

@@ -197,6 +197,7 @@ impl SessionBuilder {
         };
         let time = self.time();
         let limits = self.options.begin_within(time);
+        limits.check_begin("the work")?;
         let session = self.build_within(main, &limits)?;
         if let Some(time) = time {
             session.bound_calls(time);

@@ -44,6 +44,22 @@ pub struct Pending {
 /// Results on their way to the host, one for each that callers get.
 type Sent = (Arc<Given>, Vec<Option<Copy>>);
 
+impl Session {
+    /// The options of a call that begins now. Fails where it was stopped before.
+    pub(crate) fn begin(&self, options: &RunOptions) -> Result<Limits> {
+        let limits = self.follow(options)?;
+        limits.check_begin("the call")?;
+        Ok(limits)
+    }
+
+    /// The options of a wait for a call that has begun. Fails in a fork of the process that opened a device, before anything there is
+    /// waited for.
+    pub(crate) fn follow(&self, options: &RunOptions) -> Result<Limits> {
+        self.0.devices.iter().try_for_each(|device| device.hal().check_process())?;
+        Ok(options.begin_within(self.0.time.get().copied()))
+    }
+}
+
 impl Pending {
     pub(super) fn new(call: Arc<Started>, names: Arc<[String]>, session: Session) -> Self {
         let given = names.len();
@@ -99,7 +115,7 @@ impl Pending {
     /// # Errors
     /// The device or the program failed.
     pub fn wait(self) -> Result<Outputs> {
-        self.finish(&self.session.begin(&RunOptions::new())?)
+        self.finish(&self.session.follow(&RunOptions::new())?)
     }
 
     /// Waits for the results with options. A wait that they end leaves the call as it is: wait again, or drop it. Every wait
@@ -108,7 +124,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::wait`], and when the options end it.
     pub fn wait_with(&self, options: &RunOptions) -> Result<Outputs> {
-        self.finish(&self.session.begin(options)?)
+        self.finish(&self.session.follow(options)?)
     }
 
     /// Waits no longer than this: `None` when the results are not there by then.

@@ -137,6 +137,7 @@ impl Versions {
     ) -> Result<Arc<Version>> {
         // Digests of values may come from the device, so nothing is locked meanwhile.
         let mut known: Vec<ValuesKey> = Vec::new();
+        let mut doing = "looking for what was compiled for these inputs";
         loop {
             let mut state = self.state.lock();
             if let Some(version) = state.find(key, &known) {
@@ -150,10 +151,11 @@ impl Versions {
                 break;
             }
             if unseen.is_empty() {
+                doing = "waiting for another call's compilation";
                 self.made.wait_for(&mut state, LOOK);
             }
             drop(state);
-            limits.check("waiting for another call's compilation")?;
+            limits.check(doing)?;
             for bound in unseen {
                 let digest = digest(&bound)?;
                 known.push(ValuesKey { bound, digest });

@@ -54,12 +54,12 @@ def sizes(model, names) -> dict[str, list]:
     with opened(model) as data:
         for number, value in fields(data, *(_graph(data) or (0, 0))):
             if number == _INPUT and _name(data, value, 1) in names:
-                found[_name(data, value, 1)] = _declared(data, value)
+                found[_name(data, value, 1)] = declared_sizes(data, value)
     return found
 
 
-def _declared(data, place) -> list:
-    """ValueInfoProto.type (2) . tensor_type (1) . shape (2) . dim (1), which is a number (1) or a name (2)."""
+def declared_sizes(data, place) -> list:
+    """The sizes of a ValueInfoProto: numbers, names of open ones, `None`. The path there: ValueInfoProto.type (2) . tensor_type (1) . shape (2) . dim (1), which is a number (1) or a name (2)."""
     for path in (2, 1, 2):
         place = next((value for number, value in fields(data, *place) if number == path), (0, 0))
     dims = []

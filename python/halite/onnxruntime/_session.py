@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import Session as Compiled
 from .. import Tensor
-from . import _initializers, _labels, _metadata, _text_inputs
+from . import _initializers, _labels, _metadata, _planned
 from ._device import FALLBACK, PROVIDER, chosen
 from ._errors import BadBinding, InvalidArgument, ModelLoadCanceled, NotImplemented, translated
 from ._logging import set_default_logger_severity
@@ -128,7 +128,6 @@ class InferenceSession(Session):
         self._profiles: list[str] = []
         self._begun_ns = time.monotonic_ns()
         self._source = self._with_given_weights()
-        self._compilable, self._texts = _text_inputs.numbered(self._source)
         self._variants: dict[frozenset[str], Compiled] = {}
         self._making_variants = threading.Lock()
         self._build()
@@ -152,10 +151,14 @@ class InferenceSession(Session):
         )
 
     def _build(self) -> None:
-        with translated({"cancelled": ModelLoadCanceled}):
-            self._session = self._compiled(self._compilable)
-            inputs, outputs = self._session.inputs, self._session.outputs
         self._variants.clear()
+        with translated({"cancelled": ModelLoadCanceled}):
+            self._plan = _planned.of(self._source, self._compiled)
+            if self._plan is not None:
+                self._build_planned()
+                return
+            self._session = self._compiled(self._source)
+            inputs, outputs = self._session.inputs, self._session.outputs
         types, self._makers = _labels.read(self._source)
         self._lists = {info.name for info in outputs if info.kind != "tensor"} - self._makers.keys()
 
@@ -168,9 +171,29 @@ class InferenceSession(Session):
         if self._overridable:
             sizes = _initializers.sizes(self._source, self._overridable)
             self._optional += [NodeArg.declared(name, types.get(name, ""), sizes[name]) for name in sizes]
-        self._outputs = args(outputs)
+        self._name_ports(args(outputs))
+
+    def _name_ports(self, outputs: list[NodeArg]) -> None:
+        self._outputs = outputs
         self._required = [arg.name for arg in self._inputs]
         self._output_names = [arg.name for arg in self._outputs]
+
+    def _build_planned(self) -> None:
+        """What is known of a model whose texts the host computes with."""
+        plan, given = self._plan, self._options._dimensions
+        self._session, self._makers, self._optional, self._overridable = None, {}, [], frozenset()
+
+        def args(names):
+            sizes = ([given.get(size, size) for size in plan.shapes[name]] for name in names)
+            return [NodeArg.declared(name, plan.types[name], own) for name, own in zip(names, sizes)]
+
+        self._inputs = args(plan.inputs)
+        self._lists = {name for name in plan.outputs if not plan.types[name].startswith("tensor(") or "string" in plan.types[name]}
+        self._name_ports(args(plan.outputs))
+
+    def _opened_device(self):
+        """The device that the model runs on; none while all of it is the host's."""
+        return self._plan.device if self._session is None else self._session.device
 
     # What is known of it.
 
@@ -198,7 +221,7 @@ class InferenceSession(Session):
 
     def get_provider_options(self) -> dict[str, dict]:
         """The device of Halite's provider."""
-        device = self._session.device
+        device = self._opened_device()
         uri = "" if device is None else device.uri
         return {name: {"device": uri} if name == PROVIDER else {} for name in self._providers}
 
@@ -319,18 +342,20 @@ class InferenceSession(Session):
     def _call(self, feed, run_options: RunOptions | None):
         self._check_feed(feed)
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in feed.items()}
-        if self._texts is not None:
-            feed.update({name: self._texts.places(name, feed[name]) for name in self._texts.names & feed.keys()})
         cancel = None if run_options is None else run_options._token
         session = self._session
         if self._overridable and not self._overridable.isdisjoint(feed):
             session = self._variant(self._overridable.intersection(feed))
-        with translated():
+
+        def call(session, feed):
             if not self._options.enable_profiling:
                 return session.run(feed, cancel=cancel)
             outputs, profile = session.profile(feed, cancel=cancel)
-        self._profiles.append(profile["trace"])
-        return outputs
+            self._profiles.append(profile["trace"])
+            return outputs
+
+        with translated():
+            return call(session, feed) if self._plan is None else self._plan.run(feed, call)
 
     def _variant(self, given: frozenset[str]) -> Compiled:
         """The model with these initializers as inputs. It is compiled when they are given for the first time."""
@@ -340,13 +365,13 @@ class InferenceSession(Session):
                 if len(self._variants) >= _MOST_VARIANTS:
                     self._variants.pop(next(iter(self._variants)))
                 with translated():
-                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._compilable, without=given))
+                    made = self._variants[given] = self._compiled(_initializers.rewritten(self._source, without=given))
             return made
 
     def _on_device(self, array: np.ndarray):
         """A tensor on the session's device, of an array."""
         with translated():
-            return Tensor(array, device=self._session.device)
+            return Tensor(array, device=self._opened_device())
 
     # Profiles.
 

@@ -93,6 +93,20 @@ impl<'a> Scope<'a> {
         declared.element.map_err(|named| self.builder.unsupported(format!("a tensor of the type {named}")))
     }
 
+    /// What a delegate gave for a value, in the type that the file says.
+    ///
+    /// # Errors
+    /// The file says codes of another sign: then it does not say what the codes stand for.
+    pub(super) fn given(&mut self, id: usize, made: TensorId, declared: &Declared) -> Result<TensorId> {
+        let (own, element) = (self.builder.element(made), self.element(declared)?);
+        let bytes = |element| matches!(element, ElementType::Of(DType::I8 | DType::U8));
+        if own != element && bytes(own) && bytes(element) {
+            let reason = format!("value {id} is {element} by the file, and a delegate gives {own}");
+            return Err(self.builder.unsupported(format!("{reason}: codes of another sign")));
+        }
+        self.builder.cast(made, element)
+    }
+
     /// Whether a tensor has sizes that the file allows.
     ///
     /// # Errors

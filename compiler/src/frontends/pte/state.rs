@@ -401,8 +401,7 @@ impl<'a> State<'a> {
         self.writable(id)?;
         let value = match (value, &self.method.values[id]) {
             (Passed::Tensor(made), Value::Tensor(declared)) => {
-                let element = self.scope.element(declared)?;
-                Passed::Tensor(self.scope.builder.cast(made, element)?)
+                Passed::Tensor(self.scope.given(id, made, declared)?)
             }
             (number, Value::Int(_)) if number.size().is_some() => number,
             (number @ Passed::Computed(..), Value::Int(_)) => number,

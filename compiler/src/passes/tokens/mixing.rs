@@ -26,7 +26,7 @@ impl Look<'_> {
         let id = self.behind(node.inputs[0]);
         let copy = *self.lines.makers.get(&id)?;
         let [images, tokens, columns] = self.turned(copy)?;
-        if !tokens.is(first.k) || self.uses.count(id) != 1 {
+        if !tokens.is(first.k) || self.uses.count(id) != 1 || self.taken.contains_key(&copy) {
             return None;
         }
         let (mut products, mut rows) = (vec![place], first.n);

@@ -128,7 +128,7 @@ impl Checker {
         inputs: impl Into<Inputs>,
         options: &RunOptions,
     ) -> Result<CheckReport> {
-        let limits = options.begin();
+        let limits = options.begin()?;
         let info = self.info(model)?;
         let values = all_inputs(&info, inputs.into())?;
         let compile = self.options(device)?;

@@ -296,7 +296,9 @@ public final class JavaTests {
             token.cancel();
             RunOptions options = new RunOptions().cancel(token);
             Map<String, Tensor> inputs = Collections.singletonMap("picture", picture);
-            equal(thrown(() -> session.run(inputs, options)).kind(), HaliteException.Kind.CANCELLED);
+            HaliteException before = thrown(() -> session.run(inputs, options));
+            equal(before.kind(), HaliteException.Kind.CANCELLED);
+            check(before.getMessage().contains("cancelled before the call began"), before.getMessage());
             equal(
                     thrown(() -> Session.builder().model(digits).device(device).withoutCache().build(options)).kind(),
                     HaliteException.Kind.CANCELLED);

@@ -9,9 +9,8 @@ use halite_ops::{
 use super::{
     Held, Result, Values,
     linear::factors,
-    numbers::{integer_of, range},
+    numbers::{element_of, integer_of, range},
     pool,
-    values::element_of,
 };
 use crate::{
     build::{Builder, Sliding},

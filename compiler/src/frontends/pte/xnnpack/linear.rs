@@ -9,9 +9,8 @@ use halite_ops::{
 
 use super::{
     Held, Result, Values, dynamic,
-    numbers::{self, integer_of, range, rounded},
+    numbers::{self, element_of, integer_of, range, rounded},
     packed_product::{self, Product},
-    values::element_of,
 };
 use crate::graph::{ElementType, TensorId};
 

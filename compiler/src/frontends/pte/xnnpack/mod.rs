@@ -12,6 +12,7 @@ mod layout;
 mod linear;
 mod moves;
 mod numbers;
+mod offsets;
 mod packed;
 mod packed_product;
 mod pool;
@@ -127,6 +128,7 @@ fn import(
     }
     let mut values = Values::new(builder, program, graph);
     values.builder.at(SourceLocation::new(name));
+    offsets::check(&values.builder, graph)?;
     for (port, held) in graph.inputs.iter().zip(inputs) {
         values.take(port.value, held)?;
     }

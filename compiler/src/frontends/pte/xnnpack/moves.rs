@@ -4,7 +4,10 @@ use halite_formats::pte::{XnnNode, XnnQuantization};
 use halite_ops::pad::Border;
 use halite_sizes::Size;
 
-use super::{Held, Result, Values, numbers::integer_of, values::element_of};
+use super::{
+    Held, Result, Values,
+    numbers::{element_of, integer_of},
+};
 use crate::build::Range;
 
 /// The operand of a node: as it is held when its result stands for the same numbers, else as floats; and which.

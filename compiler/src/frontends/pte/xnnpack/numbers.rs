@@ -1,12 +1,29 @@
 //! Integers for numbers and back, by one scale and one zero point, and limits of numbers.
 
+use halite_formats::pte::XnnType;
 use halite_ops::{
     DType,
     expression::{Expression, Function as F, Operand, Scalar, Type},
 };
 
 use super::Result;
-use crate::{build::Builder, graph::TensorId};
+use crate::{
+    build::Builder,
+    graph::{ElementType, TensorId},
+};
+
+/// The type in which elements are held; those of 4 bits two in a byte.
+pub(super) fn element_of(datatype: XnnType) -> ElementType {
+    match datatype {
+        XnnType::F32 => DType::F32,
+        XnnType::F16 => DType::F16,
+        XnnType::BF16 => DType::BF16,
+        XnnType::I32 => DType::I32,
+        XnnType::I8 => DType::I8,
+        XnnType::U8 | XnnType::U4 => DType::U8,
+    }
+    .into()
+}
 
 pub(super) fn number(value: f32) -> Operand {
     Operand::Constant(Scalar::Float(f64::from(value)))
@@ -74,9 +91,7 @@ pub(super) fn limited(b: &mut Builder, x: TensorId, limits: Option<[f32; 2]>) ->
     let Some([least, most]) = limits else { return Ok(x) };
     let element = b.element(x);
     let bound = |value: f32| match element {
-        crate::graph::ElementType::Of(dtype) if !dtype.is_float() => {
-            Operand::Constant(Scalar::Int(value as i64, dtype))
-        }
+        ElementType::Of(dtype) if !dtype.is_float() => Operand::Constant(Scalar::Int(value as i64, dtype)),
         _ => number(value),
     };
     match (least > f32::NEG_INFINITY, most < f32::INFINITY) {

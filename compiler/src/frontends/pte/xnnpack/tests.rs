@@ -7,7 +7,7 @@ use halite_formats::pte::{
 };
 use halite_ops::Values as Numbers;
 
-use super::{Held, import, values::element_of};
+use super::{Held, import, numbers::element_of};
 use crate::{CompileError, build::Builder};
 
 /// A graph of which the first values are inputs and the last one is the output.
@@ -252,6 +252,65 @@ fn images_are_not_moved_between_operators_that_take_them_channels_first() {
     let order = vec![vec![0, 1, 2, 3]];
     let (builder, _) = import(builder, &Program::default(), &graph, held, &order, "the test").unwrap();
     assert_eq!(builder.nodes(), 2, "a pool and a sum");
+}
+
+/// A product of integers whose weights and input have zero points.
+fn offset_product(input: (XnnType, i32), weights: i32) -> Result<Vec<Vec<f64>>, CompileError> {
+    let mut g = Made::default();
+    let x = g.value(input.0, &[1, 2], scale(0.5, input.1), None);
+    let w = g.value(XnnType::I8, &[1, 2], scale(1.0, weights), Some(&[3, 5]));
+    let y = g.value(XnnType::I8, &[1, 1], scale(1.0, 4), None);
+    g.node(Op::FullyConnected, &[Some(x), Some(w), None], &[y], 0);
+    g.run(&[&[10.0, 20.0]], 1)
+}
+
+#[test]
+fn zero_points_that_xnnpack_has_not_are_refused() {
+    assert_eq!(offset_product((XnnType::I8, 2), 0).unwrap(), [[12.0 + 45.0 + 4.0]]);
+    let said = |made: Result<Vec<Vec<f64>>, CompileError>| made.unwrap_err().to_string();
+    let text = said(offset_product((XnnType::I8, 2), -7));
+    assert!(text.contains("value 1, i8[1, 2], the weights of"), "{text}");
+    assert!(text.contains("has the zero point -7"), "{text}");
+    // Codes without a sign that the exporter calls codes with one.
+    let text = said(offset_product((XnnType::I8, 129), 0));
+    assert!(text.contains("value 0, i8[1, 2], has the zero point 129"), "{text}");
+    assert!(text.contains("codes without a sign"), "{text}");
+    assert!(said(offset_product((XnnType::U8, -1), 0)).contains("not between 0 and 255"));
+    // The weights of convolutions, too.
+    let mut g = Made::default();
+    let x = g.value(XnnType::I8, &[1, 2, 2, 1], scale(1.0, 0), None);
+    let w = g.value(XnnType::I8, &[1, 1, 1, 1], scale(1.0, 3), Some(&[2]));
+    let y = g.value(XnnType::I8, &[1, 2, 2, 1], scale(1.0, 0), None);
+    let one = [1, 1];
+    let numbers = XnnConvolution {
+        pads: [0; 4],
+        kernel: one,
+        strides: one,
+        dilations: one,
+        group_inputs: 1,
+        group_outputs: 1,
+        groups: 1,
+        more: [0, 0],
+    };
+    g.node(Op::Convolution(numbers), &[Some(x), Some(w), None], &[y], 0);
+    assert!(said(g.run(&[&[1.0; 4]], 1)).contains("has the zero point 3"));
+}
+
+#[test]
+fn codes_of_another_sign_are_not_taken() {
+    let mut g = Made::default();
+    let x = g.value(XnnType::I8, &[2], scale(0.5, 90), None);
+    let y = g.value(XnnType::I8, &[2], scale(0.5, 90), None);
+    g.node(Op::Copy, &[Some(x)], &[y], 0);
+    let port = |value| XnnPort { value, argument: value };
+    let (inputs, outputs) = (vec![port(x)], vec![port(y)]);
+    let graph = XnnGraph { inputs, outputs, nodes: g.nodes, values: g.values, constants: Vec::new() };
+    let mut builder = Builder::new();
+    let input = builder.input("x", halite_ops::DType::U8.into(), &[2]).unwrap();
+    let held = vec![Held::plain(&builder, input)];
+    let made = import(builder, &Program::default(), &graph, held, &[vec![0]], "the test");
+    let text = made.unwrap_err().to_string();
+    assert!(text.contains("the zero point 90 and is i8, and u8 is handed in"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,11 @@ use halite_formats::pte::{
 use halite_ops::DType;
 use halite_sizes::Size;
 
-use super::{Held, Result, dynamic, numbers, packed};
+use super::{
+    Held, Result, dynamic,
+    numbers::{self, element_of},
+    offsets, packed,
+};
 use crate::{
     build::Builder,
     graph::{ElementType, TensorId, elements},
@@ -26,19 +30,6 @@ pub(super) struct Values<'a> {
     unpacked: HashMap<usize, TensorId>,
     /// Whether sizes in the file are exact: nothing that is handed in is smaller than its bound.
     exact: bool,
-}
-
-/// The type in which elements are held; those of 4 bits two in a byte.
-pub(super) fn element_of(datatype: XnnType) -> ElementType {
-    match datatype {
-        XnnType::F32 => DType::F32,
-        XnnType::F16 => DType::F16,
-        XnnType::BF16 => DType::BF16,
-        XnnType::I32 => DType::I32,
-        XnnType::I8 => DType::I8,
-        XnnType::U8 | XnnType::U4 => DType::U8,
-    }
-    .into()
 }
 
 fn bounds(value: &XnnValue) -> Vec<u64> {
@@ -80,6 +71,7 @@ impl<'a> Values<'a> {
     /// Takes an input of the graph.
     pub(super) fn take(&mut self, id: usize, given: Held) -> Result<()> {
         let about = self.about(id);
+        offsets::check_handed(&self.builder, about, self.builder.element(given.tensor))?;
         let (wanted, dims) = (bounds(about), given.sizes(&self.builder));
         let count = Size::from(elements(&wanted));
         // What has no dimensions has one of one element in the file.

@@ -674,7 +674,9 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:
-            w.add_tensor(name, (rate * (-0.2 - np.abs(random.standard_normal(dims)))).astype(np.float32))
+            # Most files have them below 0.
+            sign = 1 if arch == "bailingmoe3" else -1
+            w.add_tensor(name, (sign * rate * (0.2 + np.abs(random.standard_normal(dims)))).astype(np.float32))
             return
         if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))

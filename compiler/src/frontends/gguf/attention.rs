@@ -3,7 +3,7 @@
 use halite_ops::{
     DType,
     blocks::BlockFormat,
-    expression::{Function, Operand, Scalar, Type},
+    expression::{Expression, Function, Operand, Scalar, Type},
     norm::NormKind,
 };
 use halite_sizes::Size;
@@ -58,14 +58,14 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let inner = b.sizes(found)[1].exact();
         let heads = self.hyper.heads_of(layer).count;
-        let of_gate = if self.hyper.family.open_gates { Function::Softplus } else { Function::Sigmoid };
+        let base = self.hyper.family.open_gates;
         if gate.is_none() && self.rows_of(layer, "attn_gate") == Some(heads) {
             // A number for each head.
             let gate = self.linear(b, x, layer, "attn_gate", [heads, self.hyper.width])?;
             let gate = b.reshape_to(gate, &[self.rows(), heads.into(), Size::constant(1)])?;
             let apart = b.reshape_to(found, &[self.rows(), heads.into(), (inner / heads).into()])?;
             let made = b.map(&[apart, gate], DType::F32, |p, x| {
-                let gate = p.call(of_gate, &[x[1]]);
+                let gate = opened(p, x[1], base);
                 p.call(Function::Mul, &[x[0], gate])
             })?;
             return b.reshape_to(made, &[self.rows(), inner.into()]);
@@ -76,7 +76,7 @@ impl Call<'_> {
             (None, None) => return Ok(found),
         };
         b.map(&[found, gate], DType::F32, |p, x| {
-            let gate = p.call(of_gate, &[x[1]]);
+            let gate = opened(p, x[1], base);
             p.call(Function::Mul, &[x[0], gate])
         })
     }
@@ -109,6 +109,7 @@ impl Call<'_> {
             let keys = self.linear(b, x, layer, "attn_k", [k, h.width])?;
             let values = match h.family.bare_value_norm && k == v && !has("attn_v") {
                 true => keys,
+                false if has("attn_v_exps") => self.routed_values(b, x, layer, v)?,
                 false => self.linear(b, x, layer, "attn_v", [v, h.width])?,
             };
             [queries, keys, values]
@@ -140,6 +141,7 @@ impl Call<'_> {
         if let (Some((name, bias)), [all]) = (&own, &dims[..])
             && *all == heads * dim
             && *all != dim
+            && !self.hyper.family.grouped_norms
         {
             let scale = self.tensors.vector(b, name, heads * dim)?;
             let bias = self.tensors.vector(b, bias, heads * dim)?;
@@ -148,7 +150,9 @@ impl Call<'_> {
         x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         match (&own, &dims[..]) {
             // Each head has weights of its own.
-            (Some((name, bias)), [_, _]) => {
+            (Some((name, bias)), all)
+                if all.len() == 2 || all != [dim] && self.hyper.family.grouped_norms =>
+            {
                 let end = b.rank(x);
                 let centred = self.hyper.centred || self.hyper.family.centred_heads.is_some();
                 let kind = if centred { NormKind::Group } else { NormKind::Rms };
@@ -334,7 +338,7 @@ impl Call<'_> {
             Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
             Flow::BehindSum => made,
             _ if h.family.feed_norm == POST_NORM => made,
-            _ => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
+            _ => self.norm_behind(b, made, layer, h.family.attention_norm)?,
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         let index = index.filter(|_| self.place.is_some());
@@ -450,6 +454,20 @@ impl Call<'_> {
         let ranges = [self.sequences, heads.into(), self.len, count].map(Range::all);
         let weights = b.slice(weights, &ranges)?;
         b.attend(weights, values)
+    }
+}
+
+/// A gate: the logistic function of a number, or a softplus to a base.
+fn opened(p: &mut Expression, x: Operand, base: Option<f64>) -> Operand {
+    let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
+    match base.map(f64::ln) {
+        None => p.call(Function::Sigmoid, &[x]),
+        Some(1.0) => p.call(Function::Softplus, &[x]),
+        Some(log) => {
+            let times = p.call(Function::Mul, &[x, float(log)]);
+            let made = p.call(Function::Softplus, &[times]);
+            p.call(Function::Mul, &[made, float(1.0 / log)])
+        }
     }
 }
 

@@ -35,3 +35,6 @@ pub(super) const KIMI_LINEAR: Family = Family { name: "kimi-linear", plain_of: 1
 /// The same, where parts of layers attend to the states before.
 pub(super) const KIMI_K3: Family =
     Family { name: "kimi-k3", activation: Activation::Situ, normed_experts: false, ..KIMI_LINEAR };
+/// Delta nets whose decays and gates come of whole rows, beside latent attention with a gate for each head.
+pub(super) const BAILINGMOE3: Family =
+    Family { name: "bailingmoe3", whole_gates: true, normed_experts: false, ..LLAMA };

@@ -57,6 +57,8 @@ pub(super) struct Hyper {
     pub value_scale: Option<f64>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
+    /// Those that make values, in layers that have such.
+    pub value_experts: Option<Experts>,
     pub rope: Rope,
     /// What rotary embedding turns.
     pub turn: Turn,
@@ -86,6 +88,10 @@ pub(super) struct Hyper {
     pub logit_cap: Option<f64>,
     pub embedding_scale: Option<f64>,
     pub residual_scale: Option<f64>,
+    /// Groups of neighbours that norms of states are of.
+    pub norm_groups: u64,
+    /// Factor of what norms make, where layers add to that.
+    pub carried: Option<f64>,
     /// Factor of logits.
     pub logit_scale: Option<f64>,
     /// Tokens that are never written.
@@ -195,6 +201,7 @@ impl Hyper {
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
         let ([rope, local_rope], latent, scale) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
+        let experts = Experts::read(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
             family: keys.family,
@@ -208,8 +215,9 @@ impl Hyper {
             centred,
             flow: flow(&keys)?,
             mixers,
-            decay_bound: keys.float("kda.gate_lower_bound")?,
-            experts: Experts::read(&keys)?,
+            decay_bound: decay_bound(&keys)?,
+            experts,
+            value_experts: Experts::of_values(&keys, experts)?,
             paths: Paths::read(&keys)?,
             activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
@@ -231,6 +239,8 @@ impl Hyper {
             logit_cap: cap(&keys, "final_logit_softcapping", keys.family.logit_cap)?,
             embedding_scale,
             residual_scale,
+            carried: carried(&keys)?,
+            norm_groups: norm_groups(&keys, width)?,
             logit_scale,
             suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,
@@ -305,6 +315,23 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
+}
+
+/// What logarithms of decays are bent to be above.
+fn decay_bound(keys: &Keys<'_>) -> Result<Option<f64>> {
+    let name = "kda.gate_lower_bound";
+    let bound = keys.float(name)?;
+    if !keys.family.whole_gates {
+        return Ok(bound);
+    }
+    match (keys.flag("kda.safe_gate")?, bound) {
+        (Some(false), _) => {
+            Err(unsupported(format!("decays without a bound ('{}')", keys.key("kda.safe_gate"))))
+        }
+        (_, Some(bound)) if bound < 0.0 => Ok(Some(bound)),
+        (_, Some(bound)) => Err(invalid(format!("'{}' is {bound}", keys.key(name)))),
+        (_, None) => Err(keys.missing(name)),
+    }
 }
 
 /// Which layers have rotary embedding.
@@ -405,13 +432,35 @@ fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]>
     let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
     let grok = |value: f64| family.grok.then_some(value);
     let minicpm = |value: f64| family.minicpm.then_some(value);
+    let own_residual = if family.carries_norms { None } else { keys.factor("residual_scale")? };
     let embedding = own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0));
     Ok([
         embedding.or(grok(78.383_671_769_061_69)),
-        keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
+        own_residual.or(minicpm(1.4 / (layers as f64).sqrt())),
         logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
         cap(keys, "attn_logit_softcapping", family.score_cap)?,
     ])
+}
+
+/// Groups of neighbours that norms of states are of.
+fn norm_groups(keys: &Keys<'_>, width: u64) -> Result<u64> {
+    let name = "attention.group_norm_groups";
+    if !keys.family.grouped_norms {
+        return Ok(1);
+    }
+    match keys.optional(name)?.unwrap_or(1).max(1) {
+        groups if width.is_multiple_of(groups) => Ok(groups),
+        groups => Err(invalid(format!("'{}' is {groups}, of {width} elements", keys.key(name)))),
+    }
+}
+
+/// The factor of what norms make, where layers add to that.
+fn carried(keys: &Keys<'_>) -> Result<Option<f64>> {
+    let name = "residual_scale";
+    match keys.family.carries_norms {
+        true => keys.float(name)?.ok_or_else(|| keys.missing(name)).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// What values are between: 0 stands for none, and a key that is not there for what is usual.

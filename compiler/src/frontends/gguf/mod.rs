@@ -29,6 +29,7 @@ mod latent;
 mod latent_attention;
 mod layer;
 mod layer_inputs;
+mod lightning;
 mod limits;
 mod loops;
 mod mixture;

@@ -345,6 +345,8 @@ fn a_step_of_several_sequences_is_that_of_each() {
         "jamba",
         "plamo2",
         "kimi-linear",
+        "bailingmoe3",
+        "minimax-01",
     ]) {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         model.decode_batches(true).unwrap();

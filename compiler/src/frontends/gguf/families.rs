@@ -2,7 +2,7 @@
 
 use super::{
     families_base::LLAMA,
-    families_latent::{BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
+    families_latent::{BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
     family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
 
@@ -163,9 +163,10 @@ pub(super) const FAMILIES: &[Family] = &[
         local_of: 4,
         always_windowed: true,
         turned_windows: true,
-        local_rope: LocalRope::OwnScaled,
+        local_rope: LocalRope::OwnOrGlobal,
         divided_logits: false,
         bare_embedding_norm: true,
+        logit_cap: Some(30.0),
         post_epsilon: Some(1e-8),
         ..LLAMA
     },
@@ -243,6 +244,7 @@ pub(super) const FAMILIES: &[Family] = &[
     DEEPSEEK32,
     GLM_DSA,
     HY_V4,
+    DOTS3NOTE,
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.

@@ -63,6 +63,7 @@ pub(super) const LLAMA: Family = Family {
     sparse: None,
     logit_cap: None,
     score_cap: None,
+    latent_windows: false,
     recurrent: false,
     feed_norm: "ffn_norm",
     lone_parts: false,

@@ -2,7 +2,7 @@
 
 use super::{
     families_base::LLAMA,
-    family::{Activation, Family, Turn},
+    family::{Activation, Family, LocalRope, Turn},
 };
 
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
@@ -27,6 +27,17 @@ pub(super) const HY_V4: Family = Family {
     connections: true,
     cuts_gates: true,
     sigmoid_experts: true,
+    normed_experts: false,
+    ..LLAMA
+};
+/// The same beside layers with windows, whose latent attention has other sizes, all with a gate for each head.
+pub(super) const DOTS3NOTE: Family = Family {
+    name: "dots3note",
+    indexer: Some(Turn::Halves),
+    latent_windows: true,
+    local_of: 2,
+    always_windowed: true,
+    local_rope: LocalRope::OwnScaled,
     normed_experts: false,
     ..LLAMA
 };

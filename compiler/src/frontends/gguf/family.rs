@@ -220,6 +220,8 @@ pub(super) struct Family {
     /// What logits are between, where the metadata do not say; the same of scores.
     pub logit_cap: Option<f64>,
     pub score_cap: Option<f64>,
+    /// Whether layers with windows have latent attention of sizes of their own, and no indexer.
+    pub latent_windows: bool,
     /// Whether there may be no attention at all.
     pub recurrent: bool,
     /// The norm before the feed-forward network.

@@ -18,8 +18,9 @@ use super::{
     loops::{Loops, MOST_LAYERS},
     paths::Paths,
     recurrent::{Mixer, State},
-    rope::{Rope, Scaling, yarn_size},
-    ropes::{ropes, turn, yarn_multiplier},
+    rope::Rope,
+    ropes::turn,
+    scores::placing,
     tokens::{suppressed, vocabulary},
     unknown,
 };
@@ -68,14 +69,14 @@ pub(super) struct Hyper {
     pub local_rope: Rope,
     /// Keys that those layers attend to.
     pub window: Option<u64>,
-    /// The sizes of latent attention, if it is that.
-    pub latent: Option<Latent>,
+    /// The sizes of latent attention, if it is that, of layers that attend to all keys and of those that attend to a window.
+    pub latents: [Option<Latent>; 2],
     /// What chooses the keys that layers attend to, if something does.
     pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
     pub temperature: Option<Temperature>,
-    /// Factor of scores.
-    pub scale: f64,
+    /// Factors of scores, of the same.
+    pub scales: [f64; 2],
     pub score_cap: Option<f64>,
     /// What no element of queries, keys and values is beyond.
     pub clamp: Option<f64>,
@@ -199,7 +200,7 @@ impl Hyper {
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
-        let ([rope, local_rope], latent, scale) = placing(&keys, [layers, width], &attends, first)?;
+        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
         let experts = Experts::read(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
@@ -225,10 +226,10 @@ impl Hyper {
             turned: turned(&keys, &attends, window)?,
             local_rope,
             window,
-            latent,
-            indexer: Indexer::read(&keys, layers, rope.turned, epsilon)?,
+            latents,
+            indexer: Indexer::read(&keys, &attends, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
-            scale,
+            scales,
             attends,
             rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
@@ -290,6 +291,16 @@ impl Hyper {
     /// How many keys before its own a token attends to in such a window. Those of encoders lie around the token.
     pub fn keys_before(&self, window: u64) -> u64 {
         if self.family.encoder { window / 2 } else { window.saturating_sub(1) }
+    }
+
+    /// The sizes of a layer's latent attention, if it is that.
+    pub fn latent_of(&self, layer: u64) -> Option<Latent> {
+        self.latents[usize::from(self.window_of(layer).is_some())]
+    }
+
+    /// The factor of a layer's scores.
+    pub fn scale_of(&self, layer: u64) -> f64 {
+        self.scales[usize::from(self.window_of(layer).is_some())]
     }
 
     /// The rotary embedding of a layer, if it has one.
@@ -365,65 +376,6 @@ fn turned(keys: &Keys<'_>, attends: &[Attends], window: Option<u64>) -> Result<V
 fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     let own = (keys.family.biased_at == layers).then_some(8.0);
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
-}
-
-/// Both kinds of rotary embedding, the sizes of latent attention, if it is that, and the factor of scores.
-fn placing(
-    keys: &Keys<'_>,
-    sizes: [u64; 2],
-    attends: &[Attends],
-    first: usize,
-) -> Result<([Rope; 2], Option<Latent>, f64)> {
-    let mut both = ropes(keys, attends)?;
-    let latent = Latent::read(keys, &attends[first].heads, both[0].turned)?;
-    let scale = scale(keys, sizes, attends, latent.as_ref(), &both[0])?;
-    if keys.family.scales_scores {
-        for own in &mut both {
-            (own.scaling, own.magnitude) = (Scaling::None, 1.0);
-        }
-    }
-    Ok((both, latent, scale))
-}
-
-/// The factor of scores.
-fn scale(
-    keys: &Keys<'_>,
-    [layers, width]: [u64; 2],
-    attends: &[Attends],
-    latent: Option<&Latent>,
-    rope: &Rope,
-) -> Result<f64> {
-    if keys.family.unscaled {
-        return Ok(1.0);
-    }
-    let heads = attends[0].heads;
-    if attends.iter().any(|own| own.heads.key != heads.key) {
-        let key = keys.key("attention.key_length_swa");
-        return Err(unsupported(format!(
-            "keys of other sizes in other layers ('{key}'), whose scores are scaled"
-        )));
-    }
-    let by_width = layers == keys.family.scaled_by_width_at;
-    let own = if by_width { width / heads.count } else { heads.key };
-    let own = latent.map_or(own, Latent::key);
-    if keys.family.grok {
-        return Ok(keys.factor("attention.output_scale")?.unwrap_or(0.088_388_347_648_318_45));
-    }
-    let size = own.max(1) as f64;
-    let usual = if keys.family.scaled_by_size { 1.0 / size } else { 1.0 / size.sqrt() };
-    let scale = keys.factor("attention.scale")?.unwrap_or(usual);
-    // These models have what a longer context makes of states in the scores, and not in the rotary embedding alone.
-    Ok(match (keys.family.yarn_scale, &rope.scaling) {
-        (Some(_), Scaling::Yarn { factor, size, .. }) => {
-            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
-        }
-        (Some(_), Scaling::Linear(factor)) => {
-            let size = yarn_size(*factor, 1.0);
-            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
-        }
-        (Some(_), Scaling::None) => scale * rope.magnitude.powi(2),
-        _ => scale,
-    })
 }
 
 /// The factors of embeddings, of what layers add and of logits, and what scores are between.

@@ -118,7 +118,7 @@ fn moved_by_passes(name: &str, file: Vec<u8>) -> Option<String> {
         }
         let found = graph.evaluate(&inputs).unwrap().remove(0).floats();
         let apart = furthest(&found, &wanted);
-        if !(apart < 0.05) {
+        if apart.is_nan() || apart >= 0.05 {
             moved = pass.map(|pass| format!("{name}: {apart} behind {}", pass.name));
         }
     };

@@ -76,7 +76,7 @@ impl Call<'_> {
         let factor = 1.0 - layer as f32 / depth + MORE;
         let first = (-(-((heads as f32).log2() - 3.0)).exp2()).exp2();
         let rates = (1..=heads).map(|head| -factor * first.powi(head as i32));
-        let bytes: Vec<u8> = rates.flat_map(|rate| rate.to_le_bytes()).collect();
+        let bytes: Vec<u8> = rates.flat_map(f32::to_le_bytes).collect();
         let rates = b.constant("rates", DType::F32.into(), &[1, heads, 1, 1], bytes.into())?;
         let rates = b.expand_to(rates, &[self.sequences, heads.into(), self.len, 1.into()])?;
         let rates = self.counted(b, rates)?;

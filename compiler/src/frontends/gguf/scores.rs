@@ -10,14 +10,17 @@ use super::{
     ropes::{ropes, yarn_multiplier},
 };
 
-/// Of layers that attend to all keys and of those that attend to a window: rotary embedding, the sizes of latent attention, if it is that,
-/// and the factor of scores.
+/// What tells scores, of layers that attend to all keys and of those that attend to a window: rotary embedding, the sizes of latent
+/// attention, if it is that, and factors.
+pub(super) type Placing = ([Rope; 2], [Option<Latent>; 2], [f64; 2]);
+
+/// Reads what the metadata say of them.
 pub(super) fn placing(
     keys: &Keys<'_>,
     sizes: [u64; 2],
     attends: &[Attends],
     first: usize,
-) -> Result<([Rope; 2], [Option<Latent>; 2], [f64; 2])> {
+) -> Result<Placing> {
     let mut both = ropes(keys, attends)?;
     let (latents, scales) = match keys.family.latent_windows {
         true => {

@@ -127,6 +127,21 @@ pub(crate) const RECURRENT: [&str; 13] = [
     "kimi-k3",
 ];
 
+/// The same of those whose steps go together with those of other sequences.
+pub(crate) const KEEPING: [&str; 11] = [
+    "lfm2",
+    "granitehybrid",
+    "falcon-h1",
+    "nemotron_h",
+    "qwen3next",
+    "mamba",
+    "jamba",
+    "plamo2",
+    "kimi-linear",
+    "bailingmoe3",
+    "minimax-01",
+];
+
 /// Encoders of `conformance/models/gguf_families.py`.
 pub(crate) const ENCODERS: [&str; 9] = [
     "t5encoder",

@@ -16,7 +16,7 @@ use super::{Builder, Range, Result, types::FLOATS};
 use crate::graph::TensorId;
 
 /// Most elements of a head that kernels take.
-pub(crate) const MOST_ATTENDED: u64 = 256;
+pub const MOST_ATTENDED: u64 = 256;
 
 /// What is done with the scores of attention.
 #[derive(Clone, Copy, Debug, Default)]

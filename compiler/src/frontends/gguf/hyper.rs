@@ -52,14 +52,12 @@ pub(super) struct Hyper {
     pub paths: Paths,
     /// The numbers of feed-forward networks' activations.
     pub activations: Activations,
-    /// What logarithms of decays are bent to be above, where they are.
-    pub decay_bound: Option<f64>,
+    /// What few architectures have.
+    pub rare: Rare,
     /// Factor of what attention finds.
     pub value_scale: Option<f64>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
-    /// Those that make values, in layers that have such.
-    pub value_experts: Option<Experts>,
     pub rope: Rope,
     /// What rotary embedding turns.
     pub turn: Turn,
@@ -89,15 +87,35 @@ pub(super) struct Hyper {
     pub logit_cap: Option<f64>,
     pub embedding_scale: Option<f64>,
     pub residual_scale: Option<f64>,
-    /// Groups of neighbours that norms of states are of.
-    pub norm_groups: u64,
-    /// Factor of what norms make, where layers add to that.
-    pub carried: Option<f64>,
     /// Factor of logits.
     pub logit_scale: Option<f64>,
     /// Tokens that are never written.
     pub suppressed: BTreeSet<u64>,
     pub vectors: Vectors,
+}
+
+/// Numbers of few architectures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rare {
+    /// What logarithms of decays are bent to be above, where they are.
+    pub decay_bound: Option<f64>,
+    /// Experts that make values, in layers that have such.
+    pub value_experts: Option<Experts>,
+    /// Groups of neighbours that norms of states are of.
+    pub norm_groups: u64,
+    /// Factor of what norms make, where layers add to that.
+    pub carried: Option<f64>,
+}
+
+impl Rare {
+    fn read(keys: &Keys<'_>, width: u64) -> Result<Rare> {
+        Ok(Rare {
+            decay_bound: decay_bound(keys)?,
+            value_experts: Experts::of_values(keys, Experts::read(keys)?)?,
+            norm_groups: norm_groups(keys, width)?,
+            carried: carried(keys)?,
+        })
+    }
 }
 
 /// Whether a model makes vectors of texts, and how.
@@ -202,7 +220,6 @@ impl Hyper {
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
         let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
-        let experts = Experts::read(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
             family: keys.family,
@@ -216,9 +233,8 @@ impl Hyper {
             centred,
             flow: flow(&keys)?,
             mixers,
-            decay_bound: decay_bound(&keys)?,
-            experts,
-            value_experts: Experts::of_values(&keys, experts)?,
+            rare: Rare::read(&keys, width)?,
+            experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
             activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
@@ -240,8 +256,6 @@ impl Hyper {
             logit_cap: cap(&keys, "final_logit_softcapping", keys.family.logit_cap)?,
             embedding_scale,
             residual_scale,
-            carried: carried(&keys)?,
-            norm_groups: norm_groups(&keys, width)?,
             logit_scale,
             suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,

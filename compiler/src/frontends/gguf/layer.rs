@@ -207,14 +207,14 @@ impl Call<'_> {
     pub fn model_norm(&self, b: &mut Builder, x: TensorId, part: &str) -> Result<TensorId> {
         match self.hyper.family.bare_norms {
             true => self.norm(b, x, None, None),
-            false if self.hyper.norm_groups > 1 => self.norm_of_groups(b, x, part),
+            false if self.hyper.rare.norm_groups > 1 => self.norm_of_groups(b, x, part),
             false => self.named_norm(b, x, part, self.hyper.width),
         }
     }
 
     /// The same of groups of neighbours.
     fn norm_of_groups(&self, b: &mut Builder, x: TensorId, part: &str) -> Result<TensorId> {
-        let (name, width, groups) = (format!("{part}.weight"), self.hyper.width, self.hyper.norm_groups);
+        let (name, width, groups) = (format!("{part}.weight"), self.hyper.width, self.hyper.rare.norm_groups);
         let scale = self.tensors.vector(b, &name, width)?.ok_or_else(|| missing(&name))?;
         let rows = b.sizes(x)[0];
         let apart = b.reshape_to(x, &[rows, groups.into(), (width / groups).into()])?;

@@ -30,7 +30,7 @@ impl Call<'_> {
 
     /// What a part makes, and what its norm gave times a factor of the metadata.
     fn added_to_norm(&self, b: &mut Builder, made: TensorId, normed: TensorId) -> Result<TensorId> {
-        let kept = self.scaled(b, normed, self.hyper.carried)?;
+        let kept = self.scaled(b, normed, self.hyper.rare.carried)?;
         b.binary(Function::Add, made, kept)
     }
 
@@ -69,8 +69,8 @@ impl Call<'_> {
         Ok((made, state.into_iter().collect()))
     }
 
-    /// Sums of the logarithms of decays up to each token, `[sequences, heads, len, 1]`: powers of a number of all heads, times a factor that
-    /// falls from the first layer to the last.
+    /// Sums of the logarithms of decays up to each token, `[sequences, heads, len, 1]`: powers of a number of all heads, times a factor
+    /// that falls from the first layer to the last.
     fn rates(&self, b: &mut Builder, layer: u64, heads: u64) -> Result<TensorId> {
         let depth = (self.hyper.layers - 1) as f32;
         let factor = 1.0 - layer as f32 / depth + MORE;

@@ -246,7 +246,7 @@ impl Call<'_> {
     /// Values of all heads that experts make which a router chooses: a sum of a SiLU of what each makes, by its weight.
     pub fn routed_values(&self, b: &mut Builder, x: TensorId, layer: u64, values: u64) -> Result<TensorId> {
         let missing = || b.invalid("no experts of values");
-        let experts = self.hyper.value_experts.ok_or_else(missing)?;
+        let experts = self.hyper.rare.value_experts.ok_or_else(missing)?;
         let scores = self.product(b, x, layer, "attn_v_gate", [experts.count, self.hyper.width])?;
         let bias = self.tensors.vector(b, &self.name(layer, "attn_v_gate", "bias"), experts.count)?;
         let (chosen, weights, _) = self.chosen_by(b, scores, bias, &experts)?;

@@ -251,9 +251,6 @@ impl Recurrent {
         if has("time_mix_key.weight") {
             return Rwkv::read(keys, file, layer).map(|own| Some(Recurrent::Rwkv(own)));
         }
-        if keys.family.carries_norms && has("attn_norm_2.weight") {
-            return Lightning::read(keys).map(|own| Some(Recurrent::Lightning(own)));
-        }
         if !has("ssm_a") {
             return Ok(None);
         }
@@ -301,7 +298,11 @@ impl Recurrent {
 impl Mixer {
     /// The parts of a layer, as its tensors tell.
     fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Mixer> {
-        let recurrent = Recurrent::read(keys, file, layer)?;
+        let fades = keys.family.carries_norms && file.has(&format!("blk.{layer}.attn_norm_2.weight"));
+        let recurrent = match fades {
+            true => Some(Recurrent::Lightning(Lightning::read(keys)?)),
+            false => Recurrent::read(keys, file, layer)?,
+        };
         let has = |part: &str| file.has(&format!("blk.{layer}.{part}.weight"));
         if keys.family.gaps {
             return Ok(Mixer { attends: has("attn_q"), recurrent, feeds: has("ffn_down") });

@@ -171,7 +171,7 @@ impl Call<'_> {
         let bias = self.tensors.vector(b, &self.name(layer, "ssm_dt", "bias"), heads * each)?;
         let steps = bias.map_or(Ok(steps), |bias| b.binary(Function::Add, steps, bias))?;
         let rates = self.by_heads(b, layer, "ssm_a", heads)?;
-        if let Some(bound) = self.hyper.decay_bound {
+        if let Some(bound) = self.hyper.rare.decay_bound {
             let steps = self.heads_first(b, steps, [heads, each])?;
             // Most files have rates below 0.
             let is_above = self.hyper.family.whole_gates;

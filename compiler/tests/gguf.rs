@@ -9,7 +9,7 @@ use halite_compiler::{
 use halite_ops::Values;
 use serde_json::Value as Json;
 
-use crate::gguf_names::{ENCODERS, FAMILIES, RECURRENT, STEPPED, VARIANTS};
+use crate::gguf_names::{ENCODERS, FAMILIES, KEEPING, RECURRENT, STEPPED, VARIANTS};
 
 /// Tokens that caches have room for.
 pub(crate) const CONTEXT: u64 = 128;
@@ -335,17 +335,7 @@ fn behind_each_other(all: &[Vec<Values>]) -> Vec<Values> {
 fn a_step_of_several_sequences_is_that_of_each() {
     // The third is nobody: its cache stays as it is, and does not count.
     let (lengths, nobody) = ([7usize, 33, 20, 1], 2);
-    for name in STEPPED.into_iter().chain([
-        "lfm2",
-        "granitehybrid",
-        "falcon-h1",
-        "nemotron_h",
-        "qwen3next",
-        "mamba",
-        "jamba",
-        "plamo2",
-        "kimi-linear",
-    ]) {
+    for name in STEPPED.into_iter().chain(KEEPING) {
         let mut model = open(bytes(&format!("{name}.gguf"))).unwrap();
         model.decode_batches(true).unwrap();
         let text: Vec<i64> = (0..40).map(|place| (place * 37 + 5) % 250 + 3).collect();

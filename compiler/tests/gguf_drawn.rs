@@ -3,7 +3,15 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::gguf::{apart_from_llama_cpp, bytes, graph, open};
+use halite_compiler::{
+    Control, Precision,
+    frontends::CacheFormats,
+    graph::Graph,
+    passes::{Pass, optimize_with},
+};
+use halite_ops::{Values, blocks::BlockFormat};
+
+use crate::gguf::{apart_from_llama_cpp, bytes, furthest, graph, open};
 
 /// More models, in a folder that a variable names, such as those that `conformance/models/gguf_plamo2.py` draws.
 #[test]
@@ -47,6 +55,18 @@ fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
         ("kimi-linear", "blk.0.ssm_f_b.weight", "blk.0.ssm_f_x.weight"),
         ("kimi-k3", "blk.1.ffn_res_score.weight", "blk.1.ffn_res_scorx.weight"),
         ("kimi-k3", "kimi-k3.activation.situ_beta", "kimi-k3.activation.situ_betx"),
+        ("bailingmoe3", "bailingmoe3.kda.gate_lower_bound", "bailingmoe3.kda.gate_lower_bounx"),
+        ("bailingmoe3", "blk.0.ssm_g_a.weight", "blk.0.ssm_g_x.weight"),
+        ("minimax-01", "minimax-01.residual_scale", "minimax-01.residual_scalx"),
+        ("minimax-01", "blk.0.attn_gate.weight", "blk.0.attn_gatx.weight"),
+        ("muse-glimmer", "blk.1.post_ffw_norm.weight", "blk.1.post_ffw_norx.weight"),
+        (
+            "k2-horizon",
+            "k2-horizon.attention.value_expert_used_count",
+            "k2-horizon.attention.value_expert_used_counx",
+        ),
+        ("k2-horizon", "blk.1.attn_v_gate.weight", "blk.1.attn_v_gatx.weight"),
+        ("dots3note", "dots3note.attention.kv_lora_rank_swa", "dots3note.attention.kv_lora_rank_swx"),
         ("deepseek32", "deepseek32.attention.indexer.top_k", "deepseek32.attention.indexer.top_x"),
         ("deepseek32", "blk.1.indexer.k_norm.weight", "blk.1.indexer.k_norx.weight"),
         ("glm-dsa", "blk.0.indexer.attn_q_b.weight", "blk.0.indexer.attn_q_x.weight"),
@@ -62,4 +82,60 @@ fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
         let text = told(&format!("{name}.gguf"), from, to);
         assert!(text.contains(from) || text.contains(to), "{name}: {text}");
     }
+}
+
+#[test]
+fn caches_in_blocks_of_keys_and_values_of_other_sizes_are_refused_by_their_sizes() {
+    let in_blocks = |name: &str| {
+        let formats = CacheFormats { keys: Some(BlockFormat::Q8_0), values: Some(BlockFormat::Q8_0) };
+        open(bytes(&format!("{name}.gguf"))).unwrap().hold_caches(formats).map_err(|error| error.to_string())
+    };
+    for name in ["deepseek32", "glm-dsa", "kimi-linear", "bailingmoe3", "dots3note"] {
+        let text = in_blocks(name).unwrap_err();
+        assert!(text.contains("keys of 48 elements and values of 32, of latent attention"), "{name}: {text}");
+    }
+    assert_eq!(in_blocks("minimax-m3"), Ok(()));
+}
+
+/// How far logits of a graph are from those before passes, with the first pass behind which they are further than that.
+fn moved_by_passes(name: &str, file: Vec<u8>) -> Option<String> {
+    let tokens: Vec<i64> = (0..9).map(|place| (place * 37 + 5) % 250 + 3).collect();
+    let model = open(file).unwrap();
+    let mut whole = graph(&model, tokens.len() as u64).unwrap();
+    let count = tokens.len() as i64;
+    let mut inputs =
+        vec![Values::Int(tokens), Values::Int((0..count).collect()), Values::Int(vec![count - 1])];
+    inputs.extend(
+        whole.inputs[3..]
+            .iter()
+            .map(|port| Values::Float(vec![0.0; whole.tensor(port.tensor).elements() as usize])),
+    );
+    let wanted = whole.evaluate(&inputs).unwrap().remove(0).floats();
+    let mut moved = None;
+    let mut look = |pass: Option<&Pass>, graph: &Graph| {
+        if moved.is_some() || pass.is_none() {
+            return;
+        }
+        let found = graph.evaluate(&inputs).unwrap().remove(0).floats();
+        let apart = furthest(&found, &wanted);
+        if apart.is_nan() || apart >= 0.05 {
+            moved = pass.map(|pass| format!("{name}: {apart} behind {}", pass.name));
+        }
+    };
+    optimize_with(&mut whole, Precision::Model, &Control::default(), &mut look).unwrap();
+    moved
+}
+
+#[test]
+fn passes_leave_logits_as_they_are() {
+    let named = std::env::var("HALITE_GGUF_MODEL").ok();
+    let all: Vec<(String, Vec<u8>)> = match named {
+        Some(path) => vec![(path.clone(), fs::read(path).unwrap())],
+        None => ["bailingmoe3", "kimi-k3", "minimax-01", "k2-horizon", "dots3note", "spark2_5"]
+            .map(|name| (name.to_owned(), bytes(&format!("{name}.gguf"))))
+            .into(),
+    };
+    let moved: Vec<String> =
+        all.into_iter().filter_map(|(name, file)| moved_by_passes(&name, file)).collect();
+    assert!(moved.is_empty(), "{moved:?}");
 }

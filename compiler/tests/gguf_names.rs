@@ -17,7 +17,13 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 84] = [
+pub(crate) const FAMILIES: [&str; 90] = [
+    "bailingmoe3",
+    "spark2_5",
+    "muse-glimmer",
+    "k2-horizon",
+    "minimax-01",
+    "dots3note",
     "minimax-m3",
     "deepseek32",
     "glm-dsa",
@@ -105,7 +111,9 @@ pub(crate) const FAMILIES: [&str; 84] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 11] = [
+pub(crate) const RECURRENT: [&str; 13] = [
+    "bailingmoe3",
+    "minimax-01",
     "rwkv6",
     "rwkv7",
     "lfm2",
@@ -117,6 +125,21 @@ pub(crate) const RECURRENT: [&str; 11] = [
     "plamo2",
     "kimi-linear",
     "kimi-k3",
+];
+
+/// The same of those whose steps go together with those of other sequences.
+pub(crate) const KEEPING: [&str; 11] = [
+    "lfm2",
+    "granitehybrid",
+    "falcon-h1",
+    "nemotron_h",
+    "qwen3next",
+    "mamba",
+    "jamba",
+    "plamo2",
+    "kimi-linear",
+    "bailingmoe3",
+    "minimax-01",
 ];
 
 /// Encoders of `conformance/models/gguf_families.py`.
@@ -133,7 +156,9 @@ pub(crate) const ENCODERS: [&str; 9] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 24] = [
+pub(crate) const STEPPED: [&str; 26] = [
+    "k2-horizon",
+    "dots3note",
     "minimax-m3",
     "deepseek32",
     "glm-dsa",

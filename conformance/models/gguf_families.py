@@ -649,6 +649,49 @@ CASES |= {
         ],
     ),
 }  # fmt: skip
+# A gate for each head, in front of layers with and without windows; and norms without weights or of groups, values that experts make, sums
+# that fade, delta nets of whole rows.
+HEAD_GATE, WIDE_GATE = ["attn_gate", HEADS, WIDTH], ["attn_gate", HEADS * DIM, WIDTH]
+WHOLE_KDA = [[name, HEADS * KDA, WIDTH] if name in ("ssm_f_a", "ssm_g_a") else [name, *dims] for name, *dims in KIMI_KDA if name not in ("ssm_f_b", "ssm_g_b")]
+LIGHTNING = [NORM, ["attn_norm_2", HEADS * DIM], ["attn_qkv", 3 * HEADS * DIM, WIDTH], WIDE_GATE, ["attn_output", WIDTH, HEADS * DIM]]
+VALUES = [*[part for part in PLAIN if part[0] != "attn_v"], ["attn_v_gate", 4, WIDTH], ["attn_v_gate.bias", 4], ["attn_v_exps", 4, KV_HEADS * DIM, WIDTH]]
+FLAT_NORMS = [["attn_q_norm", HEADS * DIM], ["attn_k_norm", KV_HEADS * DIM]]
+LOCAL_RANK, LOCAL_BARE, LOCAL_VALUE = 64, 32, 48
+NARROW = [
+    NORM, ["attn_q_a", Q_RANK, WIDTH], ["attn_q_a_norm", Q_RANK], ["attn_q_b", HEADS * (LOCAL_BARE + TURNED), Q_RANK], ["attn_kv_a_mqa", LOCAL_RANK + TURNED, WIDTH],
+    ["attn_kv_a_norm", LOCAL_RANK], ["attn_k_b", HEADS, LOCAL_RANK, LOCAL_BARE], ["attn_v_b", HEADS, LOCAL_VALUE, LOCAL_RANK], ["attn_output", WIDTH, HEADS * LOCAL_VALUE],
+    *FEED_NORM,
+]  # fmt: skip
+CASES |= {
+    "bailingmoe3": (
+        "bailingmoe3", {**KIMI_KEYS, "kda.gate_lower_bound": -5.0, "expert_weights_norm": True, "swiglu_clamp_exp": 0.5},
+        [[*WHOLE_KDA, *DENSE], [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, HEAD_GATE, *FEED_NORM, *KIMI_MIXTURE], [*WHOLE_KDA, *KIMI_MIXTURE]],
+    ),
+    "spark2_5": ("spark2_5", {**WINDOWS, "rope.freq_base_swa": 3000.0, "rope.dimension_count_swa": DIM // 2}, [[*PLAIN, HEAD_GATE, *FEED_NORM, *DENSE]] * 2),
+    "muse-glimmer": (
+        "muse-glimmer", {**WINDOWS, "rope.freq_base_swa": 3000.0, "logit_scale": 0.5},
+        [[*PLAIN, *HEAD_NORMS, WIDE_GATE, *POST_NORM, *FEED_NORM, *DENSE, ["post_ffw_norm", WIDTH]]] * 2,
+    ),
+    "k2-horizon": (
+        "k2-horizon",
+        {**LATE_EXPERTS, "attention.group_norm_groups": 2, "attention.value_expert_count": 4, "attention.value_expert_used_count": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5},
+        [[*PLAIN, *FLAT_NORMS, WIDE_GATE, *FEED_NORM, *DENSE], [*VALUES, *FLAT_NORMS, WIDE_GATE, *FEED_NORM, *ROUTED, *SHARED, *CHOICE]],
+    ),
+    "minimax-01": (
+        "minimax-01", {"expert_count": EXPERTS, "expert_used_count": 2, "residual_scale": 1.5, "attention.recurrent_layers": [True, False, True], "rope.dimension_count": DIM // 2},
+        [[*LIGHTNING, *FEED_NORM, *ROUTED_WIDE], [*PLAIN, *FEED_NORM, *ROUTED_WIDE], [*LIGHTNING, *FEED_NORM, *ROUTED_WIDE]],
+    ),
+    "dots3note": (
+        "dots3note",
+        {
+            **LATE_EXPERTS, **LATENT_KEYS, **INDEX_KEYS, "attention.sliding_window": 8, "attention.sliding_window_pattern": [False, True], "attention.indexer.types": [True, False],
+            "attention.kv_lora_rank_swa": LOCAL_RANK, "attention.key_length_swa": LOCAL_RANK + TURNED, "attention.value_length_swa": LOCAL_RANK, "rope.freq_base_swa": 3000.0,
+            "attention.key_length_mla_swa": LOCAL_BARE + TURNED, "attention.value_length_mla_swa": LOCAL_VALUE, "rope.dimension_count_swa": TURNED, "expert_gating_func": 2,
+            "expert_weights_norm": True, "expert_weights_scale": 2.5,
+        },
+        [[*LATENT, ["attn_k_norm", TURNED], HEAD_GATE, *INDEXER, *DENSE], [*NARROW, ["attn_k_norm", TURNED], HEAD_GATE, *ROUTED, *SHARED, *CHOICE]],
+    ),
+}  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
@@ -674,7 +717,9 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:
-            w.add_tensor(name, (rate * (-0.2 - np.abs(random.standard_normal(dims)))).astype(np.float32))
+            # Most files have them below 0.
+            sign = 1 if arch == "bailingmoe3" else -1
+            w.add_tensor(name, (sign * rate * (0.2 + np.abs(random.standard_normal(dims)))).astype(np.float32))
             return
         if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))

@@ -38,10 +38,58 @@ def drawn_blocks(random):
     return keys, layers, [["output_norm", width], ["output", "vocabulary", width]]
 
 
+def drawn_windows(random):
+    """The same where layers with windows have latent attention of other sizes, and no indexer."""
+    one = lambda *of: of[int(random.integers(len(of)))]
+    width, q_rank, turned, inner, expert_inner = one(32, 64, 96), one(32, 64), one(16, 32), one(32, 64), one(32, 64)
+    experts, used, shared, count, leading = one(4, 6, 8), one(1, 2, 3), one(1, 2), int(random.integers(2, 6)), int(random.integers(0, 3))
+    index_heads, index_key, top_k = one(16, 24, 32), one(64, 128), one(1, 3, 8, 16, 33, 64, 200)
+    windows = [bool(random.integers(2)) for _ in range(count)]
+    # Of each kind there is one at least.
+    if all(windows) or not any(windows):
+        windows[int(random.integers(count))] ^= True
+    ranks, bares, values = [[one(32, 64, 128), one(32, 64, 128)], [one(32, 64), one(32, 64)], [one(32, 64), one(32, 64)]]
+    heads = [one(1, 2, 4) for _ in range(2)]
+    net = lambda kind, rows: [[f"ffn_{name}{kind}", *([width, rows] if name == "down" else [rows, width])] for name in ("gate", "up", "down")]
+    routed = [[name, experts, *dims] for name, *dims in net("_exps", expert_inner)]
+    mixture = [["ffn_gate_inp", experts, width], *routed, *net("_shexp", shared * expert_inner), ["exp_probs_b.bias", experts]]
+    index = [
+        ["indexer.k_norm", index_key], ["indexer.k_norm.bias", index_key], ["indexer.proj", index_heads, width], ["indexer.attn_k", index_key, width],
+        ["indexer.attn_q_b", index_heads * index_key, q_rank],
+    ]  # fmt: skip
+
+    def attention(own):
+        """Latent attention with a gate for each head."""
+        rank, bare, value, count = ranks[own], bares[own], values[own], heads[own]
+        return [
+            ["attn_norm", width], ["attn_q_a", q_rank, width], ["attn_q_a_norm", q_rank], ["attn_q_b", count * (bare + turned), q_rank],
+            ["attn_kv_a_mqa", rank + turned, width], ["attn_kv_a_norm", rank], ["attn_k_norm", turned], ["attn_k_b", count, rank, bare],
+            ["attn_v_b", count, value, rank], ["attn_output", width, count * value], ["attn_gate", count, width], ["ffn_norm", width],
+        ]  # fmt: skip
+
+    keys = {
+        "embedding_length": width, "feed_forward_length": inner, "attention.head_count": [heads[own] for own in windows], "attention.head_count_kv": 1,
+        "attention.q_lora_rank": q_rank, "rope.dimension_count": turned, "rope.dimension_count_swa": turned, "attention.sliding_window": one(4, 8, 16),
+        "attention.sliding_window_pattern": windows, "attention.indexer.types": [not own for own in windows], "rope.freq_base_swa": one(300.0, 5e4),
+        "attention.indexer.head_count": index_heads, "attention.indexer.key_length": index_key, "attention.indexer.top_k": top_k,
+        "expert_count": experts, "expert_used_count": used, "expert_feed_forward_length": expert_inner, "expert_shared_count": shared,
+        "leading_dense_block_count": leading, "expert_weights_scale": one(1.0, 2.5), "attention.layer_norm_rms_epsilon": one(1e-5, 1e-6),
+        "expert_gating_func": one(1, 2), **({"expert_weights_norm": one(True, False)} if random.integers(2) else {}),
+        **({"rope.freq_base": one(500.0, 1e6)} if random.integers(2) else {}),
+    }  # fmt: skip
+    for end, own in (("", 0), ("_swa", 1)):
+        keys |= {f"attention.kv_lora_rank{end}": ranks[own], f"attention.key_length{end}": ranks[own] + turned, f"attention.value_length{end}": ranks[own]}
+        keys |= {f"attention.key_length_mla{end}": bares[own] + turned, f"attention.value_length_mla{end}": values[own]}
+    layers = [[*attention(own), *([] if own else index), *(net("", inner) if layer < leading else mixture)] for layer, own in enumerate(windows)]
+    return keys, layers, [["output_norm", width], *([["output", "vocabulary", width]] if random.integers(2) else [])]
+
+
 def drawn(random, arch):
     """Keys, layers and what stands outside of layers, at random."""
     if arch == "minimax-m3":
         return drawn_blocks(random)
+    if arch == "dots3note":
+        return drawn_windows(random)
     one = lambda *of: of[int(random.integers(len(of)))]
     width, heads, kv_rank, q_rank = one(32, 64, 96), one(1, 2, 3, 4), one(32, 64, 128), one(32, 64)
     bare, turned, value = one(32, 64), one(8, 16, 32), one(32, 64)

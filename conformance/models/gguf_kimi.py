@@ -1,4 +1,4 @@
-"""Small random GGUF models of architectures `kimi-linear` and `kimi-k3`, of random sizes, for comparisons with llama.cpp.
+"""Small random GGUF models of architectures `kimi-linear`, `kimi-k3` and `bailingmoe3`, of random sizes, for comparisons with llama.cpp.
 
     python gguf_kimi.py FOLDER LIBRARIES COUNT SEED [ARCHITECTURE]
 
@@ -85,6 +85,37 @@ def drawn_k3(random):
     return keys, [later(layer) for layer in layers], whole, given
 
 
+def drawn_bailing(random):
+    """The same where decays and gates come of whole rows, and latent attention has rotary embedding and a gate for each head."""
+    one = lambda *of: of[int(random.integers(len(of)))]
+    keys, layers, model, given = drawn(random)
+    width, heads, size, q_rank = keys["embedding_length"], keys["attention.head_count"], keys["kda.head_dim"], one(32, 64)
+    keys |= {"kda.gate_lower_bound": one(-5.0, -1.0), "rope.freq_base": one(500.0, 1e6)}
+    keys |= {"kda.safe_gate": True} if random.integers(2) else {}
+    keys |= {"expert_weights_norm": one(True, False)} if random.integers(2) else {}
+    keys |= {"attention.q_lora_rank": q_rank} if random.integers(2) else {}
+    keys |= {"swiglu_clamp_exp": one(0.2, 7.0)} if random.integers(3) == 0 else {}
+    keys |= {"swiglu_clamp_shexp": [one(0.0, 0.2, 7.0) for _ in layers]} if random.integers(3) == 0 else {}
+
+    def whole(layer):
+        """The parts of a layer."""
+        attends = any(own[0] == "attn_kv_a_mqa" for own in layer)
+        made = [["attn_gate", heads, width]] if attends else []
+        for name, *dims in layer:
+            if name in ("ssm_f_a", "ssm_g_a"):
+                made.append([name, heads * size, width])
+            elif name == "attn_q" and attends and "attention.q_lora_rank" in keys:
+                made += [["attn_q_a", q_rank, width], ["attn_q_a_norm", q_rank], ["attn_q_b", dims[0], q_rank]]
+            elif name not in ("ssm_f_b", "ssm_g_b"):
+                made.append([name, *dims])
+        return made
+
+    tied = random.integers(3) == 0
+    return keys, [whole(layer) for layer in layers], model[:1] if tied else model, given
+
+
+DRAWN = {"kimi-linear": drawn, "kimi-k3": drawn_k3, "bailingmoe3": drawn_bailing}
+
 if __name__ == "__main__":
     arch = sys.argv[5] if len(sys.argv) > 5 else "kimi-linear"
-    gguf_plamo2.main(*sys.argv[1:5], arch, drawn_k3 if arch == "kimi-k3" else drawn)
+    gguf_plamo2.main(*sys.argv[1:5], arch, DRAWN[arch])

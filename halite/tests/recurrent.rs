@@ -10,8 +10,18 @@ use halite::{
 use crate::common::{builder, device, repo};
 
 /// One for each kind of state.
-const NAMES: [&str; 8] =
-    ["lfm2", "granitehybrid", "falcon-h1", "qwen35", "mamba", "jamba", "plamo2", "kimi-linear"];
+const NAMES: [&str; 10] = [
+    "lfm2",
+    "granitehybrid",
+    "falcon-h1",
+    "qwen35",
+    "mamba",
+    "jamba",
+    "plamo2",
+    "kimi-linear",
+    "minimax-01",
+    "bailingmoe3",
+];
 
 fn path(name: &str, end: &str) -> std::path::PathBuf {
     repo(&format!("compiler/tests/data/gguf/{name}.{end}"))

@@ -16,7 +16,7 @@ use super::{Builder, Range, Result, types::FLOATS};
 use crate::graph::TensorId;
 
 /// Most elements of a head that kernels take.
-const MOST_DIM: u64 = 256;
+pub const MOST_ATTENDED: u64 = 256;
 
 /// What is done with the scores of attention.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +90,7 @@ impl Builder {
     ) -> Result<TensorId> {
         let sizes = self.attention_sizes([q, k, v], scores)?;
         let dim = sizes.dim.max(sizes.value_dim);
-        let by_kernel = (1..=MOST_DIM).contains(&dim);
+        let by_kernel = (1..=MOST_ATTENDED).contains(&dim);
         self.check_blocks(&sizes, scores)?;
         let (mask, scores) = match by_kernel && mask.is_none() {
             true => (mask, scores),
@@ -117,12 +117,12 @@ impl Builder {
     /// What blocks ask for.
     fn check_blocks(&self, sizes: &Sizes, scores: Scores) -> Result<()> {
         let (keys, values) = (sizes.dim, sizes.value_dim);
-        if !scores.has_blocks() || (keys == values && (1..=MOST_DIM).contains(&keys)) {
+        if !scores.has_blocks() || (keys == values && (1..=MOST_ATTENDED).contains(&keys)) {
             return Ok(());
         }
         Err(self.unsupported(format!(
             "caches in blocks for heads of {keys} elements a key and {values} a value: there are kernels for keys and values of \
-             one size, up to {MOST_DIM}"
+             one size, up to {MOST_ATTENDED}"
         )))
     }
 

@@ -45,7 +45,7 @@ mod tests;
 mod types;
 
 pub use affine::{Choice, Codes};
-pub use attention::{Scores, Stages};
+pub use attention::{MOST_ATTENDED, Scores, Stages};
 pub use codes::Coded;
 pub use conv::Sliding;
 pub use data::{MOST_SIZE, Number};

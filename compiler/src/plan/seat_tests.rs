@@ -69,6 +69,21 @@ fn parts_are_computed_where_they_are_joined() {
 }
 
 #[test]
+fn what_is_part_of_another_is_no_place_for_runs() {
+    // The rows that are joined of columns lie behind others, as those of a convolution behind the rows of the call before.
+    let plan = planned(|b| {
+        let past = b.input("past", F32, &[2, 64]).unwrap();
+        let [x, y] = [("x", 16), ("y", 48)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());
+        let parts = [b.unary(Call::Exp, x).unwrap(), b.unary(Call::Neg, y).unwrap()];
+        let own = b.concat(&parts, 1).unwrap();
+        let all = b.concat(&[past, own], 0).unwrap();
+        let made = b.softmax(all, 1, false).unwrap();
+        b.output("made", made);
+    });
+    assert!(operations(&plan).iter().all(|name| !name.ends_with('\'')), "{:?}", operations(&plan));
+}
+
+#[test]
 fn inputs_and_results_of_a_graph_are_copied() {
     let plan = planned(|b| {
         let [x, y] = [("x", 16), ("y", 32)].map(|(name, width)| b.input(name, F32, &[4, width]).unwrap());

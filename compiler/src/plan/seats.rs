@@ -153,6 +153,10 @@ impl<'a> Finder<'a> {
             }
             let dense = Seat { root: result, runs: Runs { length, pitch: length, offset: 0 } };
             let whole = seats.seat(result).unwrap_or(dense);
+            // Runs begin where their memory does, and not where a part of it begins.
+            if self.parts.part(whole.root).is_some() {
+                continue;
+            }
             for (id, part) in inputs.iter().zip(parts(concat, whole)) {
                 let may = self.made.nodes.get(id).is_some_and(|node| shows_runs(node).is_none());
                 if may

@@ -3,7 +3,7 @@
 use halite_ops::{
     DType,
     blocks::BlockFormat,
-    expression::{Function, Operand, Scalar, Type},
+    expression::{Expression, Function, Operand, Scalar, Type},
     norm::NormKind,
 };
 use halite_sizes::Size;
@@ -31,7 +31,7 @@ impl Call<'_> {
         let (heads, dim) = (own.count, own.key);
         let [queries, rest] = [2 * heads * dim, own.kv * (own.key + own.value)];
         let both = match [self.rows_of(layer, "attn_q"), self.rows_of(layer, "attn_qkv")] {
-            _ if self.hyper.latent.is_some() => return Ok(None),
+            _ if self.hyper.latent_of(layer).is_some() => return Ok(None),
             [Some(rows), _] if rows == queries => self.linear(b, x, layer, "attn_q", [queries, width])?,
             [None, Some(rows)] if rows == queries + rest => {
                 let all = self.linear(b, x, layer, "attn_qkv", [queries + rest, width])?;
@@ -58,14 +58,14 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let inner = b.sizes(found)[1].exact();
         let heads = self.hyper.heads_of(layer).count;
-        let of_gate = if self.hyper.family.open_gates { Function::Softplus } else { Function::Sigmoid };
+        let base = self.hyper.family.open_gates;
         if gate.is_none() && self.rows_of(layer, "attn_gate") == Some(heads) {
             // A number for each head.
             let gate = self.linear(b, x, layer, "attn_gate", [heads, self.hyper.width])?;
             let gate = b.reshape_to(gate, &[self.rows(), heads.into(), Size::constant(1)])?;
             let apart = b.reshape_to(found, &[self.rows(), heads.into(), (inner / heads).into()])?;
             let made = b.map(&[apart, gate], DType::F32, |p, x| {
-                let gate = p.call(of_gate, &[x[1]]);
+                let gate = opened(p, x[1], base);
                 p.call(Function::Mul, &[x[0], gate])
             })?;
             return b.reshape_to(made, &[self.rows(), inner.into()]);
@@ -76,7 +76,7 @@ impl Call<'_> {
             (None, None) => return Ok(found),
         };
         b.map(&[found, gate], DType::F32, |p, x| {
-            let gate = p.call(of_gate, &[x[1]]);
+            let gate = opened(p, x[1], base);
             p.call(Function::Mul, &[x[0], gate])
         })
     }
@@ -109,6 +109,7 @@ impl Call<'_> {
             let keys = self.linear(b, x, layer, "attn_k", [k, h.width])?;
             let values = match h.family.bare_value_norm && k == v && !has("attn_v") {
                 true => keys,
+                false if has("attn_v_exps") => self.routed_values(b, x, layer, v)?,
                 false => self.linear(b, x, layer, "attn_v", [v, h.width])?,
             };
             [queries, keys, values]
@@ -140,6 +141,7 @@ impl Call<'_> {
         if let (Some((name, bias)), [all]) = (&own, &dims[..])
             && *all == heads * dim
             && *all != dim
+            && !self.hyper.family.grouped_norms
         {
             let scale = self.tensors.vector(b, name, heads * dim)?;
             let bias = self.tensors.vector(b, bias, heads * dim)?;
@@ -148,19 +150,9 @@ impl Call<'_> {
         x = b.reshape_to(x, &[self.rows(), heads.into(), dim.into()])?;
         match (&own, &dims[..]) {
             // Each head has weights of its own.
-            (Some((name, bias)), [_, _]) => {
-                let end = b.rank(x);
-                let centred = self.hyper.centred || self.hyper.family.centred_heads.is_some();
-                let kind = if centred { NormKind::Group } else { NormKind::Rms };
-                let epsilon = self.hyper.family.centred_heads.unwrap_or(self.hyper.epsilon);
-                let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
-                x = b.normalize(x, None, None, norm)?;
-                if let Some(scales) = self.tensors.float_rows(b, name, [heads, dim])? {
-                    x = b.binary(Function::Mul, x, scales)?;
-                }
-                if let Some(biases) = self.tensors.float_rows(b, bias, [heads, dim])? {
-                    x = b.binary(Function::Add, x, biases)?;
-                }
+            (Some((name, bias)), [_, _]) => x = self.own_norms(b, x, [name, bias], [heads, dim])?,
+            (Some((name, bias)), [all]) if self.hyper.family.grouped_norms && *all == heads * dim => {
+                x = self.own_norms(b, x, [name, bias], [heads, dim])?;
             }
             (Some((name, bias)), [own]) if *own == dim => {
                 let scale = self.tensors.vector(b, name, dim)?;
@@ -170,6 +162,33 @@ impl Call<'_> {
             _ => {}
         }
         self.heads_first(b, x, [heads, dim])
+    }
+
+    /// A norm of each head, `[rows, heads, dim]`, with weights and perhaps biases of its own.
+    fn own_norms(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        [name, bias]: [&str; 2],
+        [heads, dim]: [u64; 2],
+    ) -> Result<TensorId> {
+        let end = b.rank(x);
+        let centred = self.hyper.centred || self.hyper.family.centred_heads.is_some();
+        let kind = if centred { NormKind::Group } else { NormKind::Rms };
+        let epsilon = self.hyper.family.centred_heads.unwrap_or(self.hyper.epsilon);
+        let norm = Normalization { kind, first: end - 1, end, groups: 1, epsilon };
+        let mut x = b.normalize(x, None, None, norm)?;
+        let rows = |b: &mut Builder, name: &str| match self.hyper.family.grouped_norms {
+            true => self.tensors.floats_as(b, name, &[heads, dim]),
+            false => self.tensors.float_rows(b, name, [heads, dim]),
+        };
+        if let Some(scales) = rows(b, name)? {
+            x = b.binary(Function::Mul, x, scales)?;
+        }
+        match rows(b, bias)? {
+            Some(biases) => b.binary(Function::Add, x, biases),
+            None => Ok(x),
+        }
     }
 
     /// Rows with all heads to `[sequences, heads, len, dim]`.
@@ -193,8 +212,8 @@ impl Call<'_> {
         gated: Option<TensorId>,
     ) -> Result<(TensorId, Option<[TensorId; 2]>)> {
         let h = self.hyper;
-        if let Some(latent) = &h.latent {
-            let [q, k, v] = self.latent_parts(b, x, layer, latent)?;
+        if let Some(latent) = h.latent_of(layer) {
+            let [q, k, v] = self.latent_parts(b, x, layer, &latent)?;
             return Ok((q, Some([k, v])));
         }
         let own = h.heads_of(layer);
@@ -319,7 +338,7 @@ impl Call<'_> {
         let made = self.scaled(b, made, (!has_keys).then_some(0.0))?;
         let made = b.transpose(made, &[0, 2, 1, 3])?;
         let heads = h.heads_of(layer);
-        let (inner, made) = match h.latent.filter(|latent| latent.folded) {
+        let (inner, made) = match h.latent_of(layer).filter(|latent| latent.folded) {
             Some(latent) => (heads.count * latent.value, self.latent_values(b, made, layer, &latent)?),
             None => {
                 let inner = heads.count * heads.value;
@@ -334,7 +353,7 @@ impl Call<'_> {
             Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
             Flow::BehindSum => made,
             _ if h.family.feed_norm == POST_NORM => made,
-            _ => self.optional_norm(b, made, layer, h.family.attention_norm)?.unwrap_or(made),
+            _ => self.norm_behind(b, made, layer, h.family.attention_norm)?,
         };
         let caches = self.place.filter(|_| own.is_some()).map(|_| [keys, values]);
         let index = index.filter(|_| self.place.is_some());
@@ -367,7 +386,7 @@ impl Call<'_> {
         let causal = mask.is_none() && !h.vectors.sees_ahead;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
         let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
-        let (softcap, scale) = (h.score_cap, Some(h.scale));
+        let (softcap, scale) = (h.score_cap, Some(h.scale_of(layer)));
         let scores = Scores { scale, softcap, causal, lengths, keys: held.keys, values: held.values };
         match sinks {
             Some(sinks) => self.attended_with_sinks(
@@ -379,52 +398,6 @@ impl Call<'_> {
             ),
             None => b.attention([q, keys, values], mask, scores),
         }
-    }
-
-    /// The mask of a window, which is made once.
-    pub fn shared_mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
-        let of = (window, heads);
-        let made = self.masks.borrow().iter().find(|(own, _)| *own == of).map(|(_, mask)| *mask);
-        if let Some(mask) = made {
-            return Ok(mask);
-        }
-        let mask = self.mask(b, window, heads)?;
-        self.masks.borrow_mut().push((of, mask));
-        Ok(mask)
-    }
-
-    /// What is added to scores so that tokens attend to a window of keys, or to all before them, and how much distances count:
-    /// `f32[sequences, 1 or heads, len, keys]`.
-    fn mask(&self, b: &mut Builder, window: Option<u64>, heads: u64) -> Result<TensorId> {
-        let one = Size::constant(1);
-        let h = self.hyper;
-        let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
-        let left = window.map(|window| h.keys_before(window) as i64);
-        // Windows of encoders reach as far ahead, those of decoders leave out what lies before alone.
-        let right = match (h.family.encoder, h.vectors.sees_ahead) {
-            (_, false) => Some(0),
-            (true, true) => left,
-            (false, true) => None,
-        };
-        let keys = match self.place {
-            Some(_) => b.count_from(0, self.keys.exact())?,
-            None => b.reshape_to(self.positions, &[self.len])?,
-        };
-        let band = match (window, h.family.piece) {
-            (Some(_), Some(piece)) => pieces(b, places, keys, piece)?,
-            _ => b.band_of(places, keys, left, right)?,
-        };
-        let Some(most) = h.distance_bias else { return Ok(band) };
-        let slopes = slopes(heads, most);
-        let bytes: Vec<u8> = slopes.iter().flat_map(|slope| slope.to_le_bytes()).collect();
-        let slopes = b.constant("slopes", DType::F32.into(), &[1, heads, 1, 1], bytes.into())?;
-        b.map(&[band, places, keys, slopes], DType::F32, |p, x| {
-            let ahead = p.call(Function::Sub, &[x[2], x[1]]);
-            let ahead = p.cast(Type::Of(DType::F32), ahead);
-            let far = p.call(Function::Abs, &[ahead]);
-            let less = p.call(Function::Mul, &[far, x[3]]);
-            p.call(Function::Sub, &[x[0], less])
-        })
     }
 
     /// Attention with a number for each head that takes part in the softmax and has no value.
@@ -453,37 +426,16 @@ impl Call<'_> {
     }
 }
 
-/// What is added to scores so that tokens attend to keys of their own piece, up to themselves.
-fn pieces(b: &mut Builder, places: TensorId, keys: TensorId, piece: u64) -> Result<TensorId> {
-    let piece = Operand::Constant(Scalar::Int(piece as i64, DType::I64));
-    b.map(&[places, keys], DType::F32, |p, x| {
-        let within = p.call(Function::Mod, &[x[0], piece]);
-        let first = p.call(Function::Sub, &[x[0], within]);
-        let is_late = p.call(Function::Ge, &[x[1], first]);
-        let is_early = p.call(Function::Le, &[x[1], x[0]]);
-        let inside = p.call(Function::And, &[is_late, is_early]);
-        let float = |value: f64| Operand::Constant(Scalar::Float(value));
-        p.call(Function::Select, &[inside, float(0.0), float(f64::NEG_INFINITY)])
-    })
-}
-
-/// How much the distance of keys counts for each head: powers of two (Press et al., Train Short, Test Long, section 3).
-fn slopes(heads: u64, most: f64) -> Vec<f32> {
-    let whole = 1u64 << heads.ilog2();
-    let of = |head: u64| match head < whole {
-        true => (-most / whole as f64 * (head + 1) as f64).exp2(),
-        false => (-most / 2.0 / whole as f64 * (2 * (head - whole) + 1) as f64).exp2(),
-    };
-    (0..heads).map(|head| of(head) as f32).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn slopes_halve_from_head_to_head() {
-        assert_eq!(super::slopes(8, 8.0)[..3], [0.5, 0.25, 0.125]);
-        // Behind a power of two come those between the others.
-        let all = super::slopes(3, 8.0);
-        assert_eq!((all.len(), all[0], all[1], all[2]), (3, 0.0625, 0.00390625, 0.25));
+/// A gate: the logistic function of a number, or a softplus to a base.
+fn opened(p: &mut Expression, x: Operand, base: Option<f64>) -> Operand {
+    let float = |value: f64| Operand::Constant(Scalar::Float(f64::from(value as f32)));
+    match base.map(f64::ln) {
+        None => p.call(Function::Sigmoid, &[x]),
+        Some(1.0) => p.call(Function::Softplus, &[x]),
+        Some(log) => {
+            let times = p.call(Function::Mul, &[x, float(log)]);
+            let made = p.call(Function::Softplus, &[times]);
+            p.call(Function::Mul, &[made, float(1.0 / log)])
+        }
     }
 }

@@ -116,7 +116,7 @@ impl Call<'_> {
         let q = self.heads_first(b, q, [own.count, own.key])?;
         let q = b.cast(q, DType::F16)?;
         let scores = Scores {
-            scale: Some(h.scale),
+            scale: Some(h.scales[0]),
             softcap: None,
             causal: false,
             lengths: self.source,

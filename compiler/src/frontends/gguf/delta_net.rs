@@ -95,9 +95,10 @@ impl Call<'_> {
             for (part, name) in parts.iter_mut().zip(["attn_q", "attn_k", "attn_v"]) {
                 *part = self.product(b, x, layer, name, [inner, width])?;
             }
-            let gate = match self.has(layer, "ssm_g") {
-                true => self.product(b, x, layer, "ssm_g", [inner, width])?,
-                false => self.by_narrow(b, x, layer, "ssm_g", [inner, sizes.state])?,
+            let gate = match (self.hyper.family.whole_gates, self.has(layer, "ssm_g")) {
+                (true, _) => self.product(b, x, layer, "ssm_g_a", [inner, width])?,
+                (false, true) => self.product(b, x, layer, "ssm_g", [inner, width])?,
+                (false, false) => self.by_narrow(b, x, layer, "ssm_g", [inner, sizes.state])?,
             };
             return Ok([b.concat(&parts, 1)?, gate]);
         }
@@ -144,8 +145,12 @@ impl Call<'_> {
         let (heads, width) = (sizes.heads, self.hyper.width);
         if self.tensors.find(&self.name(layer, "ssm_ba", "weight")).is_none() {
             let part = self.linear(b, x, layer, "ssm_beta", [heads, width])?;
+            let inner = heads * sizes.state;
             let steps = match sizes.by_place {
-                true => self.by_narrow(b, x, layer, "ssm_f", [heads * sizes.state, sizes.state])?,
+                true if self.hyper.family.whole_gates => {
+                    self.product(b, x, layer, "ssm_f_a", [inner, width])?
+                }
+                true => self.by_narrow(b, x, layer, "ssm_f", [inner, sizes.state])?,
                 false => self.linear(b, x, layer, "ssm_alpha", [heads, width])?,
             };
             return Ok([part, steps]);

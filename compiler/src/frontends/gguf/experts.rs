@@ -92,6 +92,19 @@ impl Groups {
 }
 
 impl Experts {
+    /// Those that make values, beside these: they are weighed alike.
+    pub fn of_values(keys: &Keys<'_>, others: Option<Experts>) -> Result<Option<Experts>> {
+        let name = "attention.value_expert_count";
+        let (Some(count), Some(others)) = (keys.optional(name)?.filter(|count| *count > 0), others) else {
+            return Ok(None);
+        };
+        let used = keys.count("attention.value_expert_used_count")?;
+        match used <= count && count <= MOST_EXPERTS {
+            true => Ok(Some(Experts { count, used, groups: None, sharers: None, ..others })),
+            false => Err(invalid(format!("{used} of {count} experts of values ('{}')", keys.key(name)))),
+        }
+    }
+
     /// Reads what the metadata say of them.
     pub fn read(keys: &Keys<'_>) -> Result<Option<Experts>> {
         let Some(count) = keys.optional("expert_count")?.filter(|count| *count > 0) else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use super::{
     families_base::LLAMA,
-    families_latent::{DEEPSEEK2, DEEPSEEK32, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
+    families_latent::{BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
     family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
 
@@ -150,6 +150,27 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family { name: "minimax-m2", ..QWEN },
     Family {
+        name: "k2-horizon",
+        grouped_norms: true,
+        open_gates: Some(2.0),
+        sigmoid_experts: true,
+        normed_experts: false,
+        ..QWEN
+    },
+    Family { name: "minimax-01", carries_norms: true, written: Some(200_032), ..QWEN },
+    Family {
+        name: "muse-glimmer",
+        local_of: 4,
+        always_windowed: true,
+        turned_windows: true,
+        local_rope: LocalRope::OwnOrGlobal,
+        divided_logits: false,
+        bare_embedding_norm: true,
+        logit_cap: Some(30.0),
+        post_epsilon: Some(1e-8),
+        ..LLAMA
+    },
+    Family {
         name: "minimax-m3",
         activation: Activation::LimitedSilu,
         indexer: Some(Turn::Halves),
@@ -188,7 +209,16 @@ pub(super) const FAMILIES: &[Family] = &[
         global_factors: true,
         normed_experts: false,
         sigmoid_experts: true,
-        open_gates: true,
+        open_gates: Some(std::f64::consts::E),
+        ..QWEN
+    },
+    Family {
+        name: "spark2_5",
+        activation: Activation::Gelu,
+        local_of: 2,
+        always_windowed: true,
+        local_rope: LocalRope::OwnScaled,
+        turned_as: TurnedAs::Own,
         ..QWEN
     },
     Family {
@@ -214,6 +244,7 @@ pub(super) const FAMILIES: &[Family] = &[
     DEEPSEEK32,
     GLM_DSA,
     HY_V4,
+    DOTS3NOTE,
     // Others with norms by squares.
     QWEN,
     // Of models that see, what writes: the places of a text's tokens are the same in all sections.
@@ -256,6 +287,7 @@ pub(super) const FAMILIES: &[Family] = &[
     // Delta nets with a decay of each place, beside latent attention without rotary embedding.
     KIMI_LINEAR,
     KIMI_K3,
+    BAILINGMOE3,
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,

@@ -2,7 +2,7 @@
 
 use super::{
     families_base::LLAMA,
-    family::{Activation, Family, Turn},
+    family::{Activation, Family, LocalRope, Turn},
 };
 
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
@@ -30,8 +30,22 @@ pub(super) const HY_V4: Family = Family {
     normed_experts: false,
     ..LLAMA
 };
+/// The same beside layers with windows, whose latent attention has other sizes, all with a gate for each head.
+pub(super) const DOTS3NOTE: Family = Family {
+    name: "dots3note",
+    indexer: Some(Turn::Halves),
+    latent_windows: true,
+    local_of: 2,
+    always_windowed: true,
+    local_rope: LocalRope::OwnScaled,
+    normed_experts: false,
+    ..LLAMA
+};
 /// Delta nets with a decay of each place beside latent attention.
 pub(super) const KIMI_LINEAR: Family = Family { name: "kimi-linear", plain_of: 1, ..LLAMA };
 /// The same, where parts of layers attend to the states before.
 pub(super) const KIMI_K3: Family =
     Family { name: "kimi-k3", activation: Activation::Situ, normed_experts: false, ..KIMI_LINEAR };
+/// Delta nets whose decays and gates come of whole rows, beside latent attention with a gate for each head.
+pub(super) const BAILINGMOE3: Family =
+    Family { name: "bailingmoe3", whole_gates: true, normed_experts: false, ..LLAMA };

@@ -171,6 +171,14 @@ pub(super) struct Family {
     pub weighed_chosen: bool,
     /// Whether experts are given rows times their weights, and not results multiplied.
     pub weighed_before: bool,
+    /// How many tokens, the first, are written, where not all are.
+    pub written: Option<u64>,
+    /// Whether layers add to what their norms make, times a factor of the metadata, and may have sums that fade by a factor of each head.
+    pub carries_norms: bool,
+    /// Whether embeddings have a norm without weights.
+    pub bare_embedding_norm: bool,
+    /// What norms behind the parts of layers add to squares, where that is not what others add.
+    pub post_epsilon: Option<f32>,
     /// Whether queries and keys have norms without weights behind rotary embedding, unless there are so many experts.
     pub bare_head_norms_but: Option<u64>,
     /// Whether norms of queries and keys take the mean away, whatever others do, and add so much to squares.
@@ -212,6 +220,8 @@ pub(super) struct Family {
     /// What logits are between, where the metadata do not say; the same of scores.
     pub logit_cap: Option<f64>,
     pub score_cap: Option<f64>,
+    /// Whether layers with windows have latent attention of sizes of their own, and no indexer.
+    pub latent_windows: bool,
     /// Whether there may be no attention at all.
     pub recurrent: bool,
     /// The norm before the feed-forward network.
@@ -246,10 +256,14 @@ pub(super) struct Family {
     pub attention_output: &'static str,
     /// The norm behind attention.
     pub attention_norm: &'static str,
+    /// Whether delta nets make decays and gates of whole rows by one product each, and the metadata bound decays, whose rates are above 0.
+    pub whole_gates: bool,
     /// What tensors of layers begin with that no text needs.
     pub unread: Option<&'static str>,
-    /// Whether gates of what attention finds are without a bound, by a softplus, and not within 1.
-    pub open_gates: bool,
+    /// The base of the softplus by which gates of what attention finds are without a bound, where they are not within 1.
+    pub open_gates: Option<f64>,
+    /// Whether norms of states may be those of groups of neighbours, and norms of all heads in one row are those of each.
+    pub grouped_norms: bool,
     /// Factors of embeddings, of scores and of logits that the metadata need not say, and what scores are between.
     pub grok: bool,
     /// Whether tokens go through all layers as often as the metadata say.

@@ -26,7 +26,7 @@ impl Call<'_> {
         };
         let made = match self.hyper.flow {
             Flow::BehindByOwn => self.layer_norm(b, made, layer, self.hyper.family.feed_norm)?,
-            _ => self.optional_norm(b, made, layer, "post_ffw_norm")?.unwrap_or(made),
+            _ => self.norm_behind(b, made, layer, "post_ffw_norm")?,
         };
         let made = match self.hyper.flow {
             Flow::Before => self.optional_norm(b, made, layer, "layer_output_norm")?.unwrap_or(made),

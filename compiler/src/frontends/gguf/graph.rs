@@ -78,6 +78,9 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     if has_embedding_norm(&tensors, hyper) {
         x = call.model_norm(b, x, "token_embd_norm")?;
     }
+    if hyper.family.bare_embedding_norm {
+        x = call.norm(b, x, None, None)?;
+    }
     x = call.scaled(b, x, hyper.embedding_scale)?;
     call.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
     call.layer_inputs = call.inputs_of_layers(b, inputs.tokens, x)?;

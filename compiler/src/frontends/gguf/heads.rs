@@ -81,6 +81,8 @@ impl Attends {
         let (key, value) = (dim("key_length", width / first)?, dim("value_length", width / first)?);
         let value = folded_rank(keys)?.unwrap_or(value);
         let (local_key, local_value) = (dim("key_length_swa", key)?, dim("value_length_swa", value)?);
+        let local_value =
+            if keys.family.latent_windows { keys.count("attention.kv_lora_rank_swa")? } else { local_value };
         let windowed = windowed(keys, layers, &kv_counts)?;
         let own = own_caches(keys, layers)?;
         let mut all: Vec<Attends> = Vec::new();

@@ -18,8 +18,9 @@ use super::{
     loops::{Loops, MOST_LAYERS},
     paths::Paths,
     recurrent::{Mixer, State},
-    rope::{Rope, Scaling, yarn_size},
-    ropes::{ropes, turn, yarn_multiplier},
+    rope::Rope,
+    ropes::turn,
+    scores::placing,
     tokens::{suppressed, vocabulary},
     unknown,
 };
@@ -51,8 +52,8 @@ pub(super) struct Hyper {
     pub paths: Paths,
     /// The numbers of feed-forward networks' activations.
     pub activations: Activations,
-    /// What logarithms of decays are bent to be above, where they are.
-    pub decay_bound: Option<f64>,
+    /// What few architectures have.
+    pub rare: Rare,
     /// Factor of what attention finds.
     pub value_scale: Option<f64>,
     /// The experts of layers that have some.
@@ -66,14 +67,14 @@ pub(super) struct Hyper {
     pub local_rope: Rope,
     /// Keys that those layers attend to.
     pub window: Option<u64>,
-    /// The sizes of latent attention, if it is that.
-    pub latent: Option<Latent>,
+    /// The sizes of latent attention, if it is that, of layers that attend to all keys and of those that attend to a window.
+    pub latents: [Option<Latent>; 2],
     /// What chooses the keys that layers attend to, if something does.
     pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
     pub temperature: Option<Temperature>,
-    /// Factor of scores.
-    pub scale: f64,
+    /// Factors of scores, of the same.
+    pub scales: [f64; 2],
     pub score_cap: Option<f64>,
     /// What no element of queries, keys and values is beyond.
     pub clamp: Option<f64>,
@@ -91,6 +92,30 @@ pub(super) struct Hyper {
     /// Tokens that are never written.
     pub suppressed: BTreeSet<u64>,
     pub vectors: Vectors,
+}
+
+/// Numbers of few architectures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rare {
+    /// What logarithms of decays are bent to be above, where they are.
+    pub decay_bound: Option<f64>,
+    /// Experts that make values, in layers that have such.
+    pub value_experts: Option<Experts>,
+    /// Groups of neighbours that norms of states are of.
+    pub norm_groups: u64,
+    /// Factor of what norms make, where layers add to that.
+    pub carried: Option<f64>,
+}
+
+impl Rare {
+    fn read(keys: &Keys<'_>, width: u64) -> Result<Rare> {
+        Ok(Rare {
+            decay_bound: decay_bound(keys)?,
+            value_experts: Experts::of_values(keys, Experts::read(keys)?)?,
+            norm_groups: norm_groups(keys, width)?,
+            carried: carried(keys)?,
+        })
+    }
 }
 
 /// Whether a model makes vectors of texts, and how.
@@ -193,7 +218,7 @@ impl Hyper {
         let attends = Attends::of_layers(&keys, width, layers)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
-        let ([rope, local_rope], latent, scale) = placing(&keys, [layers, width], &attends, first)?;
+        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
@@ -208,7 +233,7 @@ impl Hyper {
             centred,
             flow: flow(&keys)?,
             mixers,
-            decay_bound: keys.float("kda.gate_lower_bound")?,
+            rare: Rare::read(&keys, width)?,
             experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
             activations: Activations::read(&keys, layers)?,
@@ -217,10 +242,10 @@ impl Hyper {
             turned: turned(&keys, &attends, window)?,
             local_rope,
             window,
-            latent,
-            indexer: Indexer::read(&keys, layers, rope.turned, epsilon)?,
+            latents,
+            indexer: Indexer::read(&keys, &attends, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
-            scale,
+            scales,
             attends,
             rope,
             clamp: keys.factor("attention.clamp_kqv")?.map(f64::abs),
@@ -282,6 +307,16 @@ impl Hyper {
         if self.family.encoder { window / 2 } else { window.saturating_sub(1) }
     }
 
+    /// The sizes of a layer's latent attention, if it is that.
+    pub fn latent_of(&self, layer: u64) -> Option<Latent> {
+        self.latents[usize::from(self.window_of(layer).is_some())]
+    }
+
+    /// The factor of a layer's scores.
+    pub fn scale_of(&self, layer: u64) -> f64 {
+        self.scales[usize::from(self.window_of(layer).is_some())]
+    }
+
     /// The rotary embedding of a layer, if it has one.
     pub fn rope_of(&self, layer: u64) -> Option<&Rope> {
         let own = if self.window_of(layer).is_some() { &self.local_rope } else { &self.rope };
@@ -305,6 +340,23 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
+}
+
+/// What logarithms of decays are bent to be above.
+fn decay_bound(keys: &Keys<'_>) -> Result<Option<f64>> {
+    let name = "kda.gate_lower_bound";
+    let bound = keys.float(name)?;
+    if !keys.family.whole_gates {
+        return Ok(bound);
+    }
+    match (keys.flag("kda.safe_gate")?, bound) {
+        (Some(false), _) => {
+            Err(unsupported(format!("decays without a bound ('{}')", keys.key("kda.safe_gate"))))
+        }
+        (_, Some(bound)) if bound < 0.0 => Ok(Some(bound)),
+        (_, Some(bound)) => Err(invalid(format!("'{}' is {bound}", keys.key(name)))),
+        (_, None) => Err(keys.missing(name)),
+    }
 }
 
 /// Which layers have rotary embedding.
@@ -340,78 +392,41 @@ fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
 }
 
-/// Both kinds of rotary embedding, the sizes of latent attention, if it is that, and the factor of scores.
-fn placing(
-    keys: &Keys<'_>,
-    sizes: [u64; 2],
-    attends: &[Attends],
-    first: usize,
-) -> Result<([Rope; 2], Option<Latent>, f64)> {
-    let mut both = ropes(keys, attends)?;
-    let latent = Latent::read(keys, &attends[first].heads, both[0].turned)?;
-    let scale = scale(keys, sizes, attends, latent.as_ref(), &both[0])?;
-    if keys.family.scales_scores {
-        for own in &mut both {
-            (own.scaling, own.magnitude) = (Scaling::None, 1.0);
-        }
-    }
-    Ok((both, latent, scale))
-}
-
-/// The factor of scores.
-fn scale(
-    keys: &Keys<'_>,
-    [layers, width]: [u64; 2],
-    attends: &[Attends],
-    latent: Option<&Latent>,
-    rope: &Rope,
-) -> Result<f64> {
-    if keys.family.unscaled {
-        return Ok(1.0);
-    }
-    let heads = attends[0].heads;
-    if attends.iter().any(|own| own.heads.key != heads.key) {
-        let key = keys.key("attention.key_length_swa");
-        return Err(unsupported(format!(
-            "keys of other sizes in other layers ('{key}'), whose scores are scaled"
-        )));
-    }
-    let by_width = layers == keys.family.scaled_by_width_at;
-    let own = if by_width { width / heads.count } else { heads.key };
-    let own = latent.map_or(own, Latent::key);
-    if keys.family.grok {
-        return Ok(keys.factor("attention.output_scale")?.unwrap_or(0.088_388_347_648_318_45));
-    }
-    let size = own.max(1) as f64;
-    let usual = if keys.family.scaled_by_size { 1.0 / size } else { 1.0 / size.sqrt() };
-    let scale = keys.factor("attention.scale")?.unwrap_or(usual);
-    // These models have what a longer context makes of states in the scores, and not in the rotary embedding alone.
-    Ok(match (keys.family.yarn_scale, &rope.scaling) {
-        (Some(_), Scaling::Yarn { factor, size, .. }) => {
-            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
-        }
-        (Some(_), Scaling::Linear(factor)) => {
-            let size = yarn_size(*factor, 1.0);
-            scale * (rope.magnitude * size * yarn_size(*factor, yarn_multiplier(keys)?)).powi(2)
-        }
-        (Some(_), Scaling::None) => scale * rope.magnitude.powi(2),
-        _ => scale,
-    })
-}
-
 /// The factors of embeddings, of what layers add and of logits, and what scores are between.
 fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]> {
     let family = keys.family;
     let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
     let grok = |value: f64| family.grok.then_some(value);
     let minicpm = |value: f64| family.minicpm.then_some(value);
+    let own_residual = if family.carries_norms { None } else { keys.factor("residual_scale")? };
     let embedding = own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0));
     Ok([
         embedding.or(grok(78.383_671_769_061_69)),
-        keys.factor("residual_scale")?.or(minicpm(1.4 / (layers as f64).sqrt())),
+        own_residual.or(minicpm(1.4 / (layers as f64).sqrt())),
         logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
         cap(keys, "attn_logit_softcapping", family.score_cap)?,
     ])
+}
+
+/// Groups of neighbours that norms of states are of.
+fn norm_groups(keys: &Keys<'_>, width: u64) -> Result<u64> {
+    let name = "attention.group_norm_groups";
+    if !keys.family.grouped_norms {
+        return Ok(1);
+    }
+    match keys.optional(name)?.unwrap_or(1).max(1) {
+        groups if width.is_multiple_of(groups) => Ok(groups),
+        groups => Err(invalid(format!("'{}' is {groups}, of {width} elements", keys.key(name)))),
+    }
+}
+
+/// The factor of what norms make, where layers add to that.
+fn carried(keys: &Keys<'_>) -> Result<Option<f64>> {
+    let name = "residual_scale";
+    match keys.family.carries_norms {
+        true => keys.float(name)?.ok_or_else(|| keys.missing(name)).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// What values are between: 0 stands for none, and a key that is not there for what is usual.

@@ -5,6 +5,7 @@ use super::{
     Result,
     family::Turn,
     file::{invalid, unsupported},
+    heads::Attends,
     keys::Keys,
 };
 use crate::graph::TensorId;
@@ -64,8 +65,8 @@ pub(super) struct Indexer {
 impl Indexer {
     /// Reads what the metadata say of it, in an architecture that has one. Rotary embedding turns so many elements of a key,
     /// and `others` is what other norms add to squares.
-    pub fn read(keys: &Keys<'_>, layers: u64, turned: u64, others: f32) -> Result<Option<Indexer>> {
-        let Some(turn) = keys.family.indexer else { return Ok(None) };
+    pub fn read(keys: &Keys<'_>, attends: &[Attends], turned: u64, others: f32) -> Result<Option<Indexer>> {
+        let (Some(turn), layers) = (keys.family.indexer, attends.len() as u64) else { return Ok(None) };
         let is_late = keys.family.late_index;
         // Some models of these have none.
         if is_late && keys.optional("attention.indexer.top_k")?.unwrap_or(0) == 0 {
@@ -88,9 +89,13 @@ impl Indexer {
                 .collect(),
             None => owners(keys, layers)?,
         };
-        if blocks.is_none() && own.first() != Some(&true) {
+        // Layers with windows may have none, whatever the metadata say.
+        let apart = |own: &Attends| own.windowed && keys.family.latent_windows;
+        let own: Vec<bool> = own.iter().zip(attends).map(|(own, of)| *own && !apart(of)).collect();
+        let first = attends.iter().position(|own| !apart(own));
+        if blocks.is_none() && first.is_some_and(|first| !own[first]) {
             return Err(invalid(format!(
-                "the first layer has no indexer ('{}'), and none before it has one",
+                "the first layer that attends to all keys has no indexer ('{}'), and none before it has one",
                 keys.key("attention.indexer.types")
             )));
         }

@@ -22,15 +22,16 @@ pub(super) struct Latent {
 
 impl Latent {
     /// Reads what the metadata say of it, if they do. Given are heads as the metadata have them, of which caches have the keys, and
-    /// how many of a key turn.
-    pub fn read(keys: &Keys<'_>, heads: &Heads, turned: u64) -> Result<Option<Latent>> {
-        let Some(rank) = keys.optional("attention.kv_lora_rank")?.filter(|rank| *rank > 0) else {
+    /// how many of a key turn; the names of keys end with `end`.
+    pub fn read(keys: &Keys<'_>, heads: &Heads, turned: u64, end: &str) -> Result<Option<Latent>> {
+        let name = |part: &str| format!("attention.{part}{end}");
+        let Some(rank) = keys.optional(&name("kv_lora_rank"))?.filter(|rank| *rank > 0) else {
             return Ok(None);
         };
-        let folded = keys.optional("attention.key_length_mla")?.filter(|length| *length > 0);
+        let folded = keys.optional(&name("key_length_mla"))?.filter(|length| *length > 0);
         let key = folded.unwrap_or(heads.key);
         let value = match folded {
-            Some(_) => keys.count("attention.value_length_mla")?,
+            Some(_) => keys.count(&name("value_length_mla"))?,
             None => heads.value,
         };
         let cached = [heads.kv, heads.key, heads.value];
@@ -43,7 +44,7 @@ impl Latent {
             return Err(invalid(format!(
                 "latent attention of {turned} turned elements in keys of {key} and values of {value} in {heads} heads \
                  ('{}' is {rank})",
-                keys.key("attention.kv_lora_rank")
+                keys.key(&name("kv_lora_rank"))
             )));
         }
         Ok(Some(Latent { rank, bare: key - turned, turned, value, folded: folded.is_some() }))

@@ -31,6 +31,8 @@ impl Call<'_> {
         let low = self.columns(b, both, 0, latent.rank)?;
         let low = self.row_norm(b, low, layer, "attn_kv_a_norm", latent.rank)?;
         let place = self.columns(b, both, latent.rank, latent.turned)?;
+        // Some models have a norm of what turns.
+        let place = self.inner_norm(b, place, layer, "attn_k_norm", latent.turned)?;
         let place = self.heads_first(b, place, [1, latent.turned])?;
         let place = self.turned(b, place, layer)?;
         if latent.folded {

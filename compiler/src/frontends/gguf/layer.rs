@@ -207,8 +207,20 @@ impl Call<'_> {
     pub fn model_norm(&self, b: &mut Builder, x: TensorId, part: &str) -> Result<TensorId> {
         match self.hyper.family.bare_norms {
             true => self.norm(b, x, None, None),
+            false if self.hyper.rare.norm_groups > 1 => self.norm_of_groups(b, x, part),
             false => self.named_norm(b, x, part, self.hyper.width),
         }
+    }
+
+    /// The same of groups of neighbours.
+    fn norm_of_groups(&self, b: &mut Builder, x: TensorId, part: &str) -> Result<TensorId> {
+        let (name, width, groups) = (format!("{part}.weight"), self.hyper.width, self.hyper.rare.norm_groups);
+        let scale = self.tensors.vector(b, &name, width)?.ok_or_else(|| missing(&name))?;
+        let rows = b.sizes(x)[0];
+        let apart = b.reshape_to(x, &[rows, groups.into(), (width / groups).into()])?;
+        let normed = self.norm(b, apart, None, None)?;
+        let normed = b.reshape_to(normed, &[rows, width.into()])?;
+        b.binary(Function::Mul, normed, scale)
     }
 
     /// A norm of a layer, which has to be there.
@@ -230,6 +242,18 @@ impl Call<'_> {
             true => self.layer_norm(b, x, layer, part).map(Some),
             false => Ok(None),
         }
+    }
+
+    /// A norm behind a part of a layer that models may have.
+    pub fn norm_behind(&self, b: &mut Builder, x: TensorId, layer: u64, part: &str) -> Result<TensorId> {
+        let Some(epsilon) = self.hyper.family.post_epsilon else {
+            return Ok(self.optional_norm(b, x, layer, part)?.unwrap_or(x));
+        };
+        let name = self.name(layer, part, "weight");
+        let scale = self.tensors.vector(b, &name, self.hyper.width)?.ok_or_else(|| missing(&name))?;
+        let end = b.rank(x);
+        let norm = Normalization { kind: NormKind::Rms, first: end - 1, end, groups: 1, epsilon };
+        b.normalize(x, Some(scale), None, norm)
     }
 
     /// Whether a layer takes embeddings that have a norm already, and has none before attention.
@@ -334,6 +358,7 @@ impl Call<'_> {
         match (self.hyper.family, recurrent) {
             (own, _) if own.lone_parts => self.lone_part(b, given),
             (own, _) if own.front.is_some() => self.layer_behind_encoder(b, given),
+            (own, _) if own.carries_norms => self.layer_carrying_norms(b, given),
             (own, _) if own.gaps => self.layer_with_gaps(b, given),
             (_, Some(Recurrent::Rwkv(own))) if own.channels => self.layer_of_mixes(b, given),
             _ => self.usual_layer(b, given),
@@ -408,6 +433,7 @@ impl Call<'_> {
             Recurrent::Selective(sizes) => self.selective(b, given, sizes)?,
             Recurrent::Rwkv(sizes) => self.time_mix(b, given, sizes)?,
             Recurrent::DeltaNet(sizes) => self.delta_net(b, given, sizes)?,
+            Recurrent::Lightning(sizes) => self.lightning(b, given, sizes)?,
         };
         let made = self.scaled(b, made, self.hyper.residual_scale)?;
         if !mixer.attends {

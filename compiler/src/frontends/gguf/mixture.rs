@@ -172,14 +172,25 @@ impl Call<'_> {
         experts: &Experts,
     ) -> Result<(TensorId, TensorId, TensorId)> {
         let scores = self.linear(b, x, layer, "ffn_gate_inp", [experts.count, self.hyper.width])?;
-        let weights = match experts.gating {
-            Gating::Softmax | Gating::Chosen => b.softmax(scores, 1, false)?,
-            Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
-        };
         // Some converters leave the kind out.
         let bias = match self.tensors.vector(b, &self.name(layer, "exp_probs_b", "bias"), experts.count)? {
             None => self.tensors.vector(b, &self.bare_name(layer, "exp_probs_b"), experts.count)?,
             own => own,
+        };
+        self.chosen_by(b, scores, bias, experts)
+    }
+
+    /// The same by a router's numbers, `[rows, experts]`, and a bias.
+    fn chosen_by(
+        &self,
+        b: &mut Builder,
+        scores: TensorId,
+        bias: Option<TensorId>,
+        experts: &Experts,
+    ) -> Result<(TensorId, TensorId, TensorId)> {
+        let weights = match experts.gating {
+            Gating::Softmax | Gating::Chosen => b.softmax(scores, 1, false)?,
+            Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
         };
         // The bias and the groups count for the choice alone.
         let has_more = bias.is_some() || experts.groups.is_some();
@@ -230,6 +241,25 @@ impl Call<'_> {
             p.call(Function::Mul, &[x[0], weight])
         })?;
         Ok(Some(made))
+    }
+
+    /// Values of all heads that experts make which a router chooses: a sum of a SiLU of what each makes, by its weight.
+    pub fn routed_values(&self, b: &mut Builder, x: TensorId, layer: u64, values: u64) -> Result<TensorId> {
+        let missing = || b.invalid("no experts of values");
+        let experts = self.hyper.rare.value_experts.ok_or_else(missing)?;
+        let scores = self.product(b, x, layer, "attn_v_gate", [experts.count, self.hyper.width])?;
+        let bias = self.tensors.vector(b, &self.name(layer, "attn_v_gate", "bias"), experts.count)?;
+        let (chosen, weights, _) = self.chosen_by(b, scores, bias, &experts)?;
+        let dims = [experts.count, values, self.hyper.width];
+        let made = self.expert_part(b, [x, chosen], layer, "attn_v_exps", dims)?;
+        let (rows, used, one) = (b.sizes(x)[0], Size::from(experts.used), Size::constant(1));
+        let made = b.reshape_to(made, &[rows, used, values.into()])?;
+        let weights = b.reshape_to(weights, &[rows, used, one])?;
+        let made = b.map(&[made, weights], DType::F32, |p, x| {
+            let made = p.call(Function::Silu, &[x[0]]);
+            p.call(Function::Mul, &[made, x[1]])
+        })?;
+        b.reduce(ReduceKind::Sum, made, &[1], false)
     }
 
     /// Two factors of a feed-forward network: the gate's through the activation.

@@ -8,12 +8,13 @@ use super::{
     Result, crossed, embed,
     file::{File, unsupported},
     graph::{self, Inputs, Rows},
+    heads::Heads,
     hyper::Hyper,
     layer::Held,
 };
 use crate::{
     CHOSEN, CompileError, Control, SAMPLING, Stage,
-    build::Builder,
+    build::{Builder, MOST_ATTENDED},
     choice,
     frontends::{CacheFormats, FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph, OpenSizes, TensorId},
@@ -391,6 +392,16 @@ impl SourceModel for Model {
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
         let h = &self.hyper;
         let all = (0..h.layers).filter(|layer| h.keeps_keys(*layer)).map(|layer| h.heads_of(layer));
+        let is_other = |heads: &Heads| heads.key != heads.value || heads.key > MOST_ATTENDED;
+        if let Some(Heads { key, value, .. }) = all.clone().find(is_other)
+            && formats != CacheFormats::default()
+        {
+            let latent = if h.latents[0].is_some() { ", of latent attention" } else { "" };
+            return Err(unsupported(format!(
+                "caches of another type than f16, of keys of {key} elements and values of {value}{latent}: both need one size, up to \
+                 {MOST_ATTENDED}"
+            )));
+        }
         for (what, format, dim) in
             all.flat_map(|heads| [("keys", formats.keys, heads.key), ("values", formats.values, heads.value)])
         {

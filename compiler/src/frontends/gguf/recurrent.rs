@@ -38,6 +38,7 @@ pub(super) enum Recurrent {
     StateSpace(StateSpace),
     Selective(Selective),
     DeltaNet(DeltaNet),
+    Lightning(Lightning),
     Rwkv(Rwkv),
 }
 
@@ -141,6 +142,39 @@ impl StateSpace {
     }
 }
 
+/// Sizes of sums of products that fade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lightning {
+    pub heads: u64,
+    /// Elements of a query, a key and a value.
+    pub size: u64,
+}
+
+impl Lightning {
+    /// Those that the metadata say.
+    fn read(keys: &Keys<'_>) -> Result<Lightning> {
+        let (heads, width) = (keys.count("attention.head_count")?, keys.count("embedding_length")?);
+        let size = keys.optional("attention.key_length")?.unwrap_or(width / heads);
+        let is_small = size > 0 && heads.checked_mul(size).is_some_and(|all| all <= MOST_ELEMENTS);
+        // How fast sums fade is told by how far a layer is from the last.
+        match is_small && keys.count("block_count")? > 1 {
+            true => Ok(Lightning { heads, size }),
+            false => Err(invalid(format!(
+                "{heads} heads of {size} elements in {} layers ('{}', '{}')",
+                keys.count("block_count")?,
+                keys.key("attention.head_count"),
+                keys.key("block_count")
+            ))),
+        }
+    }
+
+    /// The same as a state-space layer each of whose heads writes and reads in places of its own.
+    pub fn space(&self) -> StateSpace {
+        let Lightning { heads, size } = *self;
+        StateSpace { taps: 1, inner: heads * size, heads, groups: heads, state: size, rank: None }
+    }
+}
+
 /// Sizes of a gated delta net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeltaNet {
@@ -204,6 +238,7 @@ impl Recurrent {
             Recurrent::Selective(own) => vec![columns(own.taps, own.inner), own.held()],
             Recurrent::Rwkv(own) => own.states(width),
             Recurrent::DeltaNet(own) => vec![columns(own.taps, own.convolved()), own.held()],
+            Recurrent::Lightning(own) => vec![own.space().held()],
         }
     }
 
@@ -263,14 +298,21 @@ impl Recurrent {
 impl Mixer {
     /// The parts of a layer, as its tensors tell.
     fn read(keys: &Keys<'_>, file: &File, layer: u64) -> Result<Mixer> {
-        let recurrent = Recurrent::read(keys, file, layer)?;
+        let fades = keys.family.carries_norms && file.has(&format!("blk.{layer}.attn_norm_2.weight"));
+        let recurrent = match fades {
+            true => Some(Recurrent::Lightning(Lightning::read(keys)?)),
+            false => Recurrent::read(keys, file, layer)?,
+        };
         let has = |part: &str| file.has(&format!("blk.{layer}.{part}.weight"));
         if keys.family.gaps {
             return Ok(Mixer { attends: has("attn_q"), recurrent, feeds: has("ffn_down") });
         }
         let lone = keys.family.lone_parts;
         // Without a state there has to be attention, unless a layer is one part alone: what is missing of it is told later.
-        let is_whole = matches!(recurrent, Some(Recurrent::DeltaNet(DeltaNet { by_place: true, .. })));
+        let is_whole = matches!(
+            recurrent,
+            Some(Recurrent::Lightning(_) | Recurrent::DeltaNet(DeltaNet { by_place: true, .. }))
+        );
         let attends = has("attn_output") && !is_whole || recurrent.is_none() && !lone;
         Ok(Mixer { attends, recurrent, feeds: !lone || !attends && recurrent.is_none() })
     }

@@ -31,6 +31,9 @@ impl Call<'_> {
         held: Option<TensorId>,
     ) -> Result<(Chosen, Option<TensorId>)> {
         let Some(indexer) = &self.hyper.indexer else { return Ok((Chosen::All, None)) };
+        if self.hyper.family.latent_windows && self.hyper.window_of(layer).is_some() {
+            return Ok((Chosen::All, None));
+        }
         let has_own = indexer.own[layer as usize];
         match indexer.blocks {
             Some(blocks) if has_own => return self.chosen_blocks(b, (x, held), layer, (indexer, blocks)),

@@ -23,13 +23,13 @@ use crate::{
 };
 
 /// What a call's tokens do to a state, `[sequences, heads, len, …]`.
-struct Tokens {
+pub(super) struct Tokens {
     /// What they write, times how much of it: `[…, head]`.
-    written: TensorId,
+    pub written: TensorId,
     /// Sums of the logarithms of decays up to each: `[…, 1]`.
-    decay: TensorId,
+    pub decay: TensorId,
     /// Where they write and read, of each group: `[sequences, groups, len, state]`.
-    places: [TensorId; 2],
+    pub places: [TensorId; 2],
 }
 
 /// What a layer makes of its tokens before they meet the state.
@@ -171,11 +171,13 @@ impl Call<'_> {
         let bias = self.tensors.vector(b, &self.name(layer, "ssm_dt", "bias"), heads * each)?;
         let steps = bias.map_or(Ok(steps), |bias| b.binary(Function::Add, steps, bias))?;
         let rates = self.by_heads(b, layer, "ssm_a", heads)?;
-        if let Some(bound) = self.hyper.decay_bound {
+        if let Some(bound) = self.hyper.rare.decay_bound {
             let steps = self.heads_first(b, steps, [heads, each])?;
+            // Most files have rates below 0.
+            let is_above = self.hyper.family.whole_gates;
             let decay = b.map(&[steps, rates], DType::F32, |p, x| {
-                let less = p.call(Function::Mul, x);
-                let more = p.call(Function::Neg, &[less]);
+                let times = p.call(Function::Mul, x);
+                let more = if is_above { times } else { p.call(Function::Neg, &[times]) };
                 let part = p.call(Function::Sigmoid, &[more]);
                 p.call(Function::Mul, &[part, float(bound)])
             })?;
@@ -203,7 +205,7 @@ impl Call<'_> {
     }
 
     /// What tokens read of a state and of each other, `[sequences, heads, len, head]`, and the state behind them.
-    fn scanned(
+    pub fn scanned(
         &self,
         b: &mut Builder,
         tokens: &Tokens,

@@ -18,7 +18,7 @@ pub(super) fn vocabulary(file: &File) -> Result<u64> {
     }
 }
 
-/// Tokens that are never written: those of pictures, and those that the metadata name.
+/// Tokens that are never written: those of pictures, those behind the last that an architecture writes, and those that the metadata name.
 pub(super) fn suppressed(keys: &Keys<'_>) -> Result<BTreeSet<u64>> {
     let key = "tokenizer.ggml.suppress_tokens";
     let wrong = || invalid(format!("the metadata key '{key}' is no list of tokens"));
@@ -32,5 +32,9 @@ pub(super) fn suppressed(keys: &Keys<'_>) -> Result<BTreeSet<u64>> {
         Some(_) => return Err(wrong()),
     };
     let [first, end] = keys.family.pictures;
-    Ok((first..end).chain(named).collect())
+    let behind = match keys.family.written {
+        Some(count) => count..vocabulary(keys.file)?,
+        None => 0..0,
+    };
+    Ok((first..end).chain(behind).chain(named).collect())
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, Slope, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, TensorDesc, Tolerance, Values,
     conv2d::{Conv2d, f32, one},
     window::Layout,
 };
@@ -162,7 +162,7 @@ impl Samples for Conv1d {
                 Conv1d { bias: true, ..last },
                 Conv1d {
                     pads: [1, 1],
-                    activation: Activation::LeakyRelu(Slope::new(0.1).expect("above 0")),
+                    activation: Activation::LeakyRelu(crate::Slope::new(0.1).expect("above 0")),
                     ..conv([1, 6, 50], [9, 6, 3])
                 },
                 conv([1, 2, 2], [2, 2, 3]),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, Operation, Slope, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::{Convolution, largest_term},
     epilogue,
     matmul::MatMul,
@@ -302,7 +302,7 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     ];
     let last = Conv2d { layout: Layout::Nhwc, ..conv([2, 9, 10, 5], [3, 3, 5, 11]) };
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: Activation::Relu, ..last.clone() });
-    let leaky = Activation::LeakyRelu(Slope::new(0.1).expect("above 0"));
+    let leaky = Activation::LeakyRelu(crate::Slope::new(0.1).expect("above 0"));
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: leaky, ..last.clone() });
     samples.push(Conv2d { bias: true, activation: leaky, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
     samples.push(same(Conv2d { residual: true, activation: leaky, ..conv([1, 72, 16, 14], [72, 72, 3, 3]) }));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Op, Slope, TensorDesc, Tolerance, Values,
+    Activation, DType, Op, TensorDesc, Tolerance, Values,
     conv2d::{f32, one, ones},
     convolution::largest_term,
 };
@@ -120,7 +120,7 @@ impl ConvTranspose2d {
 fn samples_of(dtype: DType) -> Vec<ConvTranspose2d> {
     let conv = |input: [u64; 4], filter, strides| ConvTranspose2d::new(input, filter, strides, dtype);
     let base = conv([2, 6, 7, 9], [6, 5, 3, 3], [2, 2]);
-    let leaky = Activation::LeakyRelu(Slope::new(0.2).expect("above 0"));
+    let leaky = Activation::LeakyRelu(crate::Slope::new(0.2).expect("above 0"));
     vec![
         conv([1, 1, 1, 1], [1, 1, 1, 1], [1, 1]),
         base.clone(),

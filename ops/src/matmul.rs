@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    Activation, DType, Exact, Op, Operation, Slope, TensorDesc, Tolerance, Values,
+    Activation, DType, Exact, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::largest_term,
     epilogue,
     runs::{self, Apart, Runs},
@@ -208,7 +208,7 @@ impl MatMul {
             (true, false, Activation::Gelu),
             (true, true, Activation::GeluTanh),
         ];
-        let leaky = Activation::LeakyRelu(Slope::new(0.01).expect("above 0"));
+        let leaky = Activation::LeakyRelu(crate::Slope::new(0.01).expect("above 0"));
         let of = |(m, n, k), (bias, residual, activation)| {
             let activation = if out.is_float() { activation } else { Activation::None };
             MatMul { bias, residual, activation, ..MatMul::new(m, n, k, operand, out) }

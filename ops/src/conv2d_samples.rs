@@ -4,7 +4,7 @@ use crate::{Activation, DType, conv2d::Conv2d, window::Layout};
 
 /// All of a type.
 pub(crate) fn channels_last(dtype: DType) -> Vec<Conv2d> {
-    [single_channels(dtype), eights(dtype), few_channels(dtype)].concat()
+    [single_channels(dtype), eights(dtype), few_channels(dtype), pictures(dtype)].concat()
 }
 
 /// Groups of one channel that lie last, in fours.
@@ -63,6 +63,32 @@ fn eights(dtype: DType) -> Vec<Conv2d> {
         Conv2d { pads: [1, 1, 1, 1], activation: Activation::Relu, ..last([1, 6, 6, 512], [3, 3, 512, 64]) },
         last([1, 5, 4, 8], [7, 7, 8, 8]),
         Conv2d { pads: [3, 3, 3, 3], ..last([1, 5, 4, 8], [7, 7, 8, 8]) },
+    ]
+}
+
+/// Few channels, as those of pictures, and filters in eights.
+fn pictures(dtype: DType) -> Vec<Conv2d> {
+    let of = |input: [u64; 4], filter: [u64; 4]| Conv2d {
+        layout: Layout::Nhwc,
+        ..Conv2d::new(input, filter, dtype)
+    };
+    let around = |by, op: Conv2d| Conv2d { pads: [by; 4], bias: true, ..op };
+    vec![
+        Conv2d {
+            strides: [2, 2],
+            activation: Activation::Silu,
+            ..around(3, of([2, 30, 27, 3], [7, 7, 3, 64]))
+        },
+        Conv2d { activation: Activation::Relu, ..around(1, of([1, 13, 17, 3], [3, 3, 3, 24])) },
+        Conv2d { strides: [4, 4], ..of([3, 24, 20, 3], [4, 4, 3, 96]) },
+        Conv2d { residual: true, ..around(1, of([1, 9, 8, 1], [3, 3, 1, 8])) },
+        Conv2d {
+            strides: [1, 2],
+            dilations: [2, 3],
+            pads: [3, 0, 1, 7],
+            ..of([2, 11, 12, 5], [3, 3, 5, 136])
+        },
+        Conv2d { activation: Activation::Gelu, ..around(0, of([1, 20, 7, 4], [1, 1, 4, 16])) },
     ]
 }
 

@@ -117,12 +117,12 @@ fn place(variant: &Variant, row: Option<&Fitting<'_>>) -> (u32, u32, Option<Stri
 /// Whether convolutions of 16-bit floats over images whose channels lie last run on matrix units of a target. Those of other devices
 /// take such images many times slower.
 pub fn multiplies_images(target: &Capabilities) -> bool {
-    // One group, or groups of many channels, and groups of few.
+    // One group, or groups of many channels; groups of few; and pictures.
     let can_run = |template: &str| {
         variants_of("conv2d").any(|variant| variant.template == template && variant.needs.are_met(target))
     };
     // Most targets have none: their list of variants need not be read.
-    !target.cooperative_matrix.is_empty() && ["image", "grouped_last"].into_iter().all(can_run)
+    !target.cooperative_matrix.is_empty() && ["image", "grouped_last", "few_last"].into_iter().all(can_run)
 }
 
 /// What is asked of variants for open sizes as long as some variant has it.

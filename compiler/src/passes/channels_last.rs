@@ -3,11 +3,15 @@
 //! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
 mod kind;
+mod turns;
 
 use halite_ops::{Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout};
 use halite_sizes::Size;
 
-use self::kind::{Kind, known};
+use self::{
+    kind::{Kind, known},
+    turns::Turn,
+};
 use super::{
     Result, Uses,
     images::{self, Change, Images, LAST, Members, Order, resized},
@@ -27,7 +31,11 @@ const COPIED: u64 = 2;
 
 /// Gives such images their channels last where that saves more than it costs.
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    if graph.matrix_units { images::run::<ChannelsLast>(graph, region, uses, watch) } else { Ok(()) }
+    if !graph.matrix_units {
+        return Ok(());
+    }
+    turns::name_images(graph, region, uses, watch)?;
+    images::run::<ChannelsLast>(graph, region, uses, watch)
 }
 
 struct ChannelsLast;
@@ -58,6 +66,9 @@ impl Change for ChannelsLast {
                 mean(graph, op, node)?;
                 Some(Members { read: first(), written: Vec::new(), gains: 0 })
             }
+            Operation::StridedCopy(op) => {
+                Turn::of(graph, op, node)?.members(node, |image| Self::cost(graph, image))
+            }
             _ => None,
         }
     }
@@ -77,7 +88,9 @@ impl Change for ChannelsLast {
         match operation {
             Operation::Conv2d(op) => match Kind::of(op)? {
                 Kind::Product => product(images, op, node),
-                Kind::SingleChannels | Kind::Window | Kind::FewChannels => channels_last(images, op, node),
+                Kind::SingleChannels | Kind::Window | Kind::FewChannels | Kind::Picture => {
+                    channels_last(images, op, node)
+                }
             },
             Operation::Pool2d(op) => {
                 let image = image_of(images.graph, op, node)?;
@@ -94,6 +107,7 @@ impl Change for ChannelsLast {
                 Some(())
             }
             Operation::Reduce(op) => reduce(images, op, node),
+            Operation::StridedCopy(op) => Turn::of(images.graph, op, node)?.changed(images, node),
             _ => None,
         }
     }
@@ -383,6 +397,9 @@ mod tests {
         assert_eq!([kind(3, 4), kind(8, 6), kind(16, 10)], [None; 3]);
         assert_eq!(kind(12, 1), Some(Kind::SingleChannels));
         assert_eq!(kind(1, 8), Some(Kind::Window));
+        let picture = |filter: [u64; 4]| Kind::of(&Conv2d::new([8, filter[1], 32, 32], filter, DType::F16));
+        assert_eq!([picture([64, 3, 7, 7]), picture([24, 1, 3, 3])], [Some(Kind::Picture); 2]);
+        assert_eq!([picture([20, 3, 7, 7]), picture([768, 3, 16, 16])], [None; 2]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
+    factors::{Factor, Of},
     linear::{LinearOp, each_after, linear_op},
     merge::{Reader, is_call},
 };
@@ -36,6 +37,8 @@ struct Follower<'a> {
     input: usize,
     /// What the operation reads, with what is added.
     inputs: Vec<TensorId>,
+    /// What its result is multiplied by.
+    factor: Option<Factor>,
 }
 
 impl<'a> Follower<'a> {
@@ -43,43 +46,88 @@ impl<'a> Follower<'a> {
         let NodeOp::Operation(Operation::Elementwise(elementwise)) = &node.op else { return None };
         let reader = Reader::new(elementwise, &node.inputs);
         let input = reader.input_of(before.outputs[0])?;
-        Some(Follower { before, reader, input, inputs: before.inputs.clone() })
+        Some(Follower { before, reader, input, inputs: before.inputs.clone(), factor: None })
     }
 
-    /// Where the only thing that becomes of the result is that an input is added: the node that adds, and that input.
-    fn sum(&self) -> Option<(usize, usize)> {
+    /// Where the only thing that becomes of the result is that an operand is added, or multiplied with it: the node that does that, and
+    /// the operand.
+    fn only(&self, function: Function) -> Option<(usize, Operand)> {
         let (readers, stored) = self.reader.readers(self.input);
         let ([call], false) = (&readers[..], stored) else { return None };
         let node = &self.reader.program.nodes[*call];
         let own = Operand::Input(self.input);
-        let Operand::Input(added) = *node.operands.iter().find(|o| **o != own)? else { return None };
-        let operands = [own, Operand::Input(added)];
-        let is_sum = is_call(node, Function::Add, &operands)
-            || is_call(node, Function::Add, &[operands[1], operands[0]]);
-        let once = self.reader.readers(added) == (vec![*call], false);
-        (is_sum && once).then_some((*call, added))
+        let other = *node.operands.iter().find(|o| **o != own)?;
+        let is_it = is_call(node, function, &[own, other]) || is_call(node, function, &[other, own]);
+        is_it.then_some((*call, other))
     }
 
-    /// Takes a sum out of the expression, and the added tensor into the inputs, before the last `behind` of them.
-    fn take(&mut self, (call, added): (usize, usize), behind: usize) {
-        self.inputs.insert(self.inputs.len() - behind, self.reader.inputs[added].0);
-        self.reader.replace_by_input(call, self.input, &[]);
-        self.reader.drop_input(added);
-        self.input -= usize::from(added < self.input);
+    /// The same for an input that nothing else reads.
+    fn only_input(&self, function: Function) -> Option<(usize, usize)> {
+        let (call, Operand::Input(other)) = self.only(function)? else { return None };
+        (self.reader.readers(other) == (vec![call], false)).then_some((call, other))
     }
 
-    /// Takes an added value for each filter or column, if that is what follows.
-    fn bias(&mut self, own: &mut LinearOp<'_>) -> bool {
-        let Some(sum) = self.sum().filter(|_| !*own.bias) else { return false };
-        let (_, dtype, dims) = &self.reader.inputs[sum.1];
+    /// The same for a sum.
+    fn sum(&self) -> Option<(usize, usize)> {
+        self.only_input(Function::Add)
+    }
+
+    /// Whether an input has a value for each filter or column.
+    fn is_for_each(&self, input: usize, own: &LinearOp<'_>) -> bool {
+        let (_, dtype, dims) = &self.reader.inputs[input];
         let rank = self.reader.inputs[self.input].2.len();
         let Some((at, place)) = rank.checked_sub(dims.len()).zip(rank.checked_sub(own.behind + 1)) else {
             return false;
         };
         let each = |(i, size): (usize, &Size)| *size == if i + at == place { own.values } else { 1.into() };
-        let fits = *dtype == own.dtype
+        *dtype == own.dtype
             && dims.iter().enumerate().all(each)
-            && dims.iter().product::<Size>() == own.values;
+            && dims.iter().product::<Size>() == own.values
+    }
+
+    /// Takes a factor, if that is what follows and nothing but values for each filter or column was added before.
+    fn factor(&mut self, own: &LinearOp<'_>) -> bool {
+        if self.factor.is_some()
+            || own.weights().is_none()
+            || own.residual.as_ref().is_some_and(|there| **there)
+        {
+            return false;
+        }
+        let of = match self.only(Function::Mul) {
+            Some((call, Operand::Constant(Scalar::Float(value)))) => {
+                self.reader.replace_by_input(call, self.input, &[]);
+                Of::All(value)
+            }
+            _ => match self.only_input(Function::Mul).filter(|(_, factor)| self.is_for_each(*factor, own)) {
+                Some((call, factor)) => {
+                    let id = self.reader.inputs[factor].0;
+                    self.drop((call, factor));
+                    Of::Each(id)
+                }
+                None => return false,
+            },
+        };
+        self.factor = Some(Factor { of, is_behind_bias: *own.bias });
+        true
+    }
+
+    /// Takes what a node does with the result and an input out of the expression.
+    fn drop(&mut self, (call, input): (usize, usize)) {
+        self.reader.replace_by_input(call, self.input, &[]);
+        self.reader.drop_input(input);
+        self.input -= usize::from(input < self.input);
+    }
+
+    /// Takes a sum out of the expression, and the added tensor into the inputs, before the last `behind` of them.
+    fn take(&mut self, (call, added): (usize, usize), behind: usize) {
+        self.inputs.insert(self.inputs.len() - behind, self.reader.inputs[added].0);
+        self.drop((call, added));
+    }
+
+    /// Takes an added value for each filter or column, if that is what follows.
+    fn bias(&mut self, own: &mut LinearOp<'_>) -> bool {
+        let Some(sum) = self.sum().filter(|_| !*own.bias) else { return false };
+        let fits = self.is_for_each(sum.1, own);
         // One row and a bias look like two tensors of one shape, and are both.
         if fits {
             self.take(sum, usize::from(own.residual.as_ref().is_some_and(|there| **there)));
@@ -103,7 +151,7 @@ impl<'a> Follower<'a> {
 }
 
 /// The operation that does all that the elementwise node behind it does.
-fn whole(graph: &Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
+fn whole(graph: &mut Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
     let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
     let mut own = linear_op(&mut operation)?;
     let of = |id| (graph.tensor(id).element, graph.tensor(id).count());
@@ -114,14 +162,18 @@ fn whole(graph: &Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
         return None;
     }
     let mut follower = Follower::new(before, node)?;
-    while follower.bias(&mut own) || follower.residual(&mut own) {}
+    while follower.bias(&mut own) || follower.factor(&own) || follower.residual(&mut own) {}
     if follower.reader.inputs.len() != 1 {
         return None;
     }
     *own.activation = function_of(&follower.reader)?;
-    let inputs = follower.inputs;
+    let (mut nodes, inputs) = match follower.factor {
+        Some(factor) => factor.into_weights(graph, &own, (before, node), follower.inputs)?,
+        None => (Vec::new(), follower.inputs),
+    };
     let (op, outputs) = (NodeOp::Operation(operation), node.outputs.clone());
-    Some(vec![Node { op, inputs, outputs, location: before.location.clone() }])
+    nodes.push(Node { op, inputs, outputs, location: before.location.clone() });
+    Some(nodes)
 }
 
 /// The convolution with the first steps of the elementwise node behind it, and what is left of that: steps that every
@@ -134,7 +186,7 @@ fn beginning(before: &Node, node: &Node) -> Option<Vec<Node>> {
     }
     let mut follower = Follower::new(before, node)?;
     let mut changed = follower.bias(&mut own);
-    let Follower { before, mut reader, input, inputs } = follower;
+    let Follower { before, mut reader, input, inputs, .. } = follower;
     let found = activation(&reader, input).filter(|(.., activation)| activation.limits().is_some());
     if let Some((result, dropped, activation)) = found {
         reader.replace_by_input(result, input, &dropped);

@@ -33,15 +33,16 @@ pub(super) struct LinearOp<'a> {
     /// Type of a bias and of results.
     pub dtype: DType,
     /// Weights that have a part for each value of a bias.
-    filters: Option<Filters>,
+    weights: Option<Weights>,
 }
 
 /// What is multiplied with the input.
-struct Filters {
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
     /// Their dimensions.
-    dims: Vec<u64>,
-    /// Dimensions with which a value for each of them lies beside them.
-    beside: Vec<u64>,
+    pub dims: Vec<u64>,
+    /// Dimensions with which a value for each filter or column lies beside them.
+    pub beside: Vec<u64>,
 }
 
 /// Views an operation so, if it is one of these.
@@ -50,11 +51,12 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
         Operation::Conv2d(c) => {
             // Where they lie last, filters are as columns of products.
             let first = c.layout == Layout::Nchw;
-            let filters = Filters { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() };
+            let filters = Weights { beside: vec![c.filter[0], 1, 1, 1], dims: c.filter.into() };
+            let last = Weights { beside: vec![1, 1, 1, c.filter[3]], dims: c.filter.into() };
             LinearOp {
                 values: c.filter[if first { 0 } else { 3 }].into(),
                 behind: if first { 2 } else { 0 },
-                filters: first.then_some(filters),
+                weights: Some(if first { filters } else { last }),
                 dtype: c.dtype,
                 bias: &mut c.bias,
                 residual: Some(&mut c.residual),
@@ -64,7 +66,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
         Operation::Conv1d(c) if c.layout == Layout::Nchw => LinearOp {
             values: c.filter[0].into(),
             behind: 1,
-            filters: Some(Filters { beside: vec![c.filter[0], 1, 1], dims: c.filter.into() }),
+            weights: Some(Weights { beside: vec![c.filter[0], 1, 1], dims: c.filter.into() }),
             dtype: c.dtype,
             bias: &mut c.bias,
             residual: Some(&mut c.residual),
@@ -73,16 +75,16 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
         Operation::ConvTranspose2d(c) if c.groups == 1 => LinearOp {
             values: c.filter[1].into(),
             behind: 2,
-            filters: Some(Filters { beside: vec![1, c.filter[1], 1, 1], dims: c.filter.into() }),
+            weights: Some(Weights { beside: vec![1, c.filter[1], 1, 1], dims: c.filter.into() }),
             dtype: c.dtype,
             bias: &mut c.bias,
             residual: None,
             activation: &mut c.activation,
         },
         Operation::MatMul(op) if op.out.is_float() => {
-            let filters = columns(op);
+            let weights = columns(op);
             let MatMul { n, out, bias, residual, activation, .. } = op;
-            LinearOp { filters, ..product(*n, *out, [bias, residual], activation) }
+            LinearOp { weights, ..product(*n, *out, [bias, residual], activation) }
         }
         Operation::BlockMatMul(BlockMatMul { n, gate: None, bias, residual, activation, .. }) => {
             product((*n).into(), DType::F32, [bias, residual], activation)
@@ -95,15 +97,15 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
 }
 
 /// The right operand of a product, if it is one matrix.
-fn columns(op: &MatMul) -> Option<Filters> {
+fn columns(op: &MatMul) -> Option<Weights> {
     let one = op.rhs_shared || op.batch == 1;
     if !one || op.lhs != op.out || op.rhs != op.out || !op.n.is_constant() || !op.k.is_constant() {
         return None;
     }
     let (n, k) = (op.n.exact(), op.k.exact());
     Some(match op.rhs_transposed {
-        true => Filters { dims: vec![n, k], beside: vec![n, 1] },
-        false => Filters { dims: vec![k, n], beside: vec![1, n] },
+        true => Weights { dims: vec![n, k], beside: vec![n, 1] },
+        false => Weights { dims: vec![k, n], beside: vec![1, n] },
     })
 }
 
@@ -114,13 +116,18 @@ fn product<'a>(
     [bias, residual]: [&'a mut bool; 2],
     activation: &'a mut Activation,
 ) -> LinearOp<'a> {
-    LinearOp { bias, residual: Some(residual), activation, values, behind: 0, dtype, filters: None }
+    LinearOp { bias, residual: Some(residual), activation, values, behind: 0, dtype, weights: None }
 }
 
 impl LinearOp<'_> {
     /// Whether it is a convolution.
     pub fn is_convolution(&self) -> bool {
         self.behind > 0
+    }
+
+    /// What is multiplied with the input, if it has a part for each value of a bias.
+    pub fn weights(&self) -> Option<&Weights> {
+        self.weights.as_ref()
     }
 }
 
@@ -212,7 +219,7 @@ impl Before {
 fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Option<Vec<Node>> {
     let NodeOp::Operation(mut operation) = before.op.clone() else { return None };
     let own = linear_op(&mut operation)?;
-    let filters = own.filters.as_ref()?;
+    let filters = own.weights.as_ref()?;
     if !own.is_convolution() && !lies_as(graph.tensor(before.inputs[1]), norm, filters) {
         return None;
     }
@@ -260,21 +267,26 @@ fn fold_norm(graph: &mut Graph, norm: &Norm, before: &Node, node: &Node) -> Opti
 }
 
 /// Whether columns of a product lie as a norm's channels, and its right operand has no more dimensions.
-fn lies_as(operand: &Tensor, norm: &Norm, filters: &Filters) -> bool {
+fn lies_as(operand: &Tensor, norm: &Norm, filters: &Weights) -> bool {
     let dims = filters.dims.iter().map(|dim| Size::from(*dim));
     norm.spatial == 1 && operand.sizes().iter().copied().eq(dims)
 }
 
 /// Makes elementwise nodes over constants.
-struct NodeBuilder<'a> {
-    graph: &'a mut Graph,
-    new: &'a mut Vec<Node>,
-    dtype: DType,
-    node: &'a Node,
+pub(super) struct NodeBuilder<'a> {
+    /// The graph of the tensors.
+    pub graph: &'a mut Graph,
+    /// What was made.
+    pub new: &'a mut Vec<Node>,
+    /// The type of all tensors.
+    pub dtype: DType,
+    /// The node whose location the nodes get.
+    pub node: &'a Node,
 }
 
 impl NodeBuilder<'_> {
-    fn make(
+    /// Computes one tensor.
+    pub fn make(
         &mut self,
         inputs: &[(TensorId, Vec<u64>)],
         dims: &[u64],

@@ -18,6 +18,7 @@ mod channels_last;
 mod clean;
 mod coded;
 mod epilogue;
+mod factors;
 mod fuse;
 mod gates;
 mod growing;

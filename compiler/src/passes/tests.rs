@@ -435,8 +435,8 @@ fn a_curve_that_is_no_activation_stays_beside_the_product() {
     let x = b.input("x", DType::F32.into(), &[4, 5]).unwrap();
     let y = product(&mut b, x, 6, 1);
     let factor = b.values(DType::F32, &[], &Values::Float(vec![1.01])).unwrap();
-    let z = b.binary(Function::Mul, y, factor).unwrap();
-    let z = b.unary(Function::Tanh, z).unwrap();
+    let z = b.unary(Function::Tanh, y).unwrap();
+    let z = b.binary(Function::Mul, z, factor).unwrap();
     b.output("z", z);
     let graph = optimized(b.finish().unwrap());
     assert!(matches!(products(&graph)[..], [p] if p.activation == Activation::None), "{graph}");

@@ -12,7 +12,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{self, KernelInputs, exchange, grouped, image, matrix, padded, window, windows},
+        convolution::{self, KernelInputs, exchange, few, grouped, image, matrix, padded, window, windows},
         epilogue::{self, Added, Epilogue},
         matmul,
         moves::flat_grid,
@@ -60,7 +60,7 @@ fn taken(op: &Conv2d, template: &str) -> Taken {
         "points" | "taps" => {
             Taken { read: is_read(pixels * channels), written: is_written(rows * columns * filters, 1) }
         }
-        "depthwise_last" => {
+        "depthwise_last" | "depthwise_tiles" => {
             let is_taken = |runs: Runs| runs.are_multiples_of(4) && runs.length == channels;
             Taken { read: op.read.is_some_and(is_taken), written: op.written.is_some_and(is_taken) }
         }
@@ -240,6 +240,8 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "direct" => convolution::direct(&shape, kernel),
         "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
+        "depthwise_tiles" => convolution::depthwise_tiles(&shape, kernel, [op.read, op.written]),
+        "few_last" => few::few_last(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
         "grouped_last" => grouped::grouped_last(&shape, kernel),
         "image" => image::image(op, &shape, kernel),

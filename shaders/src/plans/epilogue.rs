@@ -59,6 +59,8 @@ const LEAKY: u32 = 1 << 31;
 pub(crate) enum Epilogue {
     /// It adds a residual and applies every function.
     Everything,
+    /// It applies every function, and adds no residual.
+    Functions,
     /// It applies the functions up to hard-swish, and the leaky ReLU.
     Few,
     /// It applies functions that are limits.
@@ -72,6 +74,7 @@ impl Epilogue {
         match template {
             "pointwise" if flag("finishes") => Epilogue::Everything,
             "bytes" | "depthwise_patches" | "patches" | "pointwise" | "rows" => Epilogue::Limits,
+            "few_last" => Epilogue::Functions,
             "depthwise" | "depthwise_columns" | "depthwise_square" | "depthwise_window" => Epilogue::Few,
             "depthwise_last" | "direct" | "strips" if flag("few") => Epilogue::Few,
             _ => Epilogue::Everything,
@@ -82,6 +85,7 @@ impl Epilogue {
     pub fn does(self, residual: bool, activation: Activation) -> bool {
         match self {
             Epilogue::Everything => true,
+            Epilogue::Functions => !residual,
             Epilogue::Few => {
                 let most = activation_code(Activation::HardSwish);
                 let is_leaky = matches!(activation, Activation::LeakyRelu(_));

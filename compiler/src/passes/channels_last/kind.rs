@@ -25,6 +25,10 @@ const FEW_CHANNELS: u64 = 2;
 const SHARED: u64 = 16;
 const MOST_SHARED: u64 = 32;
 const MOST_SHARED_TAPS: u64 = 49;
+/// Of each byte that convolutions of few channels write.
+const PICTURES: u64 = 2;
+/// Most terms of the sums of such convolutions, in `convolution/few.rs` of the kernel library.
+const MOST_TERMS: u64 = 256;
 /// Channels and filters of a group for which tiles have room; fewer leave most of a tile empty.
 const OF_GROUP: u64 = 24;
 
@@ -39,6 +43,8 @@ pub(super) enum Kind {
     Window,
     /// Groups of few channels, several of which share a matrix.
     FewChannels,
+    /// All of few channels, as pictures have them.
+    Picture,
 }
 
 impl Kind {
@@ -64,6 +70,10 @@ impl Kind {
                 false => fits.then_some(Kind::Window),
             };
         }
+        let terms = of_group.saturating_mul(kernel[0]).saturating_mul(kernel[1]);
+        if op.groups == 1 && of_group < CHANNELS && filters.is_multiple_of(CHANNELS) && terms <= MOST_TERMS {
+            return Some(Kind::Picture);
+        }
         if is_of_few_channels(op, filters_of_group) {
             return Some(Kind::FewChannels);
         }
@@ -86,6 +96,10 @@ impl Kind {
             Kind::SingleChannels if begins_anywhere => bytes.saturating_mul(ANYWHERE) / 5,
             Kind::SingleChannels => 0,
             Kind::FewChannels => bytes.saturating_mul(FEW_CHANNELS),
+            Kind::Picture => {
+                let written: u64 = op.outputs().iter().map(|made| made.elements().value()).sum();
+                written.saturating_mul(op.dtype.size()).saturating_mul(PICTURES)
+            }
             // A number as large as that is no less than any cost.
             Kind::Window => {
                 ((op.flops() / 1e6) as u64).saturating_mul(if op.groups == 1 { WINDOW } else { GROUPED })

@@ -60,7 +60,7 @@ fn taken(op: &Conv2d, template: &str) -> Taken {
         "points" | "taps" => {
             Taken { read: is_read(pixels * channels), written: is_written(rows * columns * filters, 1) }
         }
-        "depthwise_last" | "depthwise_tiles" => {
+        "depthwise_last" => {
             let is_taken = |runs: Runs| runs.are_multiples_of(4) && runs.length == channels;
             Taken { read: op.read.is_some_and(is_taken), written: op.written.is_some_and(is_taken) }
         }
@@ -240,7 +240,6 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "direct" => convolution::direct(&shape, kernel),
         "exchange" => exchange::pointwise(&shape, kernel),
         "gemm" => matrix::gemm(&shape, kernel),
-        "depthwise_tiles" => convolution::depthwise_tiles(&shape, kernel, [op.read, op.written]),
         "few_last" => few::few_last(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
         "grouped_last" => grouped::grouped_last(&shape, kernel),

@@ -290,12 +290,22 @@ pub(super) fn depthwise_columns(shape: &Convolution, mut kernel: KernelInputs<'_
 /// invocations have work.
 pub(super) fn depthwise_last(
     shape: &Convolution,
-    kernel: KernelInputs<'_>,
+    mut kernel: KernelInputs<'_>,
     runs: [Option<Runs>; 2],
 ) -> Result<Plan, Unfit> {
     let [lanes, enough, narrow_below] = ["lanes", "enough", "narrow"].map(|name| kernel.params.get(name));
     let (lanes, enough, narrow_below, w) = (lanes?, enough?, u64::from(narrow_below?), &shape.window);
-    single_channels_last(shape, u64::from(kernel.params.get("taps")?))?;
+    let fours = shape.groups.is_multiple_of(4) && (shape.channels, shape.filters) == (1, 1);
+    if shape.layout != Layout::Nhwc || !fours {
+        return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
+    }
+    let taps = u64::from(kernel.params.get("taps")?);
+    let written = (0..2).all(|d| w.kernel[d] <= taps) && w.strides[1] <= MOST_TAPS.1;
+    if !written || w.dilations != [1, 1] {
+        return Err(Unfit(format!(
+            "wants a kernel of up to {taps}x{taps} with strides of up to 2 and no dilation"
+        )));
+    }
     let [rows, columns] = w.output();
     let quads = shape.groups / 4;
     // Each computes the convolution.
@@ -313,58 +323,6 @@ pub(super) fn depthwise_last(
     constants.push(across);
     let all = narrow("a number of invocations", invocations(across))?;
     let grid = [groups(all, lanes)?, images_32(shape)?, 1.into()];
-    over_runs(shape, kernel, constants, grid, runs)
-}
-
-/// The same over tiles of the image: a workgroup has 32 channels at `across` places of each of eight rows, side by side.
-pub(super) fn depthwise_tiles(
-    shape: &Convolution,
-    kernel: KernelInputs<'_>,
-    runs: [Option<Runs>; 2],
-) -> Result<Plan, Unfit> {
-    /// Quads of channels, and rows.
-    const TILE: [u32; 2] = [8, 8];
-    let [lanes, taps, across] = ["lanes", "taps", "across"].map(|name| kernel.params.get(name));
-    let (lanes, taps, across, w) = (lanes?, taps?, across?, &shape.window);
-    single_channels_last(shape, taps.into())?;
-    let [rows, columns] = w.output();
-    let places = lanes / (TILE[0] * TILE[1]) * across;
-    let tiles = rows.div_ceil(u64::from(TILE[1])) * columns.div_ceil(u64::from(places));
-    let all = tiles * u64::from(fixed_groups(shape.groups / 4, TILE[0])?);
-    let mut constants = vec![lanes];
-    for size in [w.kernel[0], w.kernel[1], w.strides[1]] {
-        constants.push(fixed("a window", size)?);
-    }
-    constants.push(across);
-    let grid = [narrow("a number of tiles", all)?, images_32(shape)?, 1.into()];
-    over_runs(shape, kernel, constants, grid, runs)
-}
-
-/// Refuses other convolutions than those of single channels that lie last, in fours, with windows of up to `taps` each way.
-fn single_channels_last(shape: &Convolution, taps: u64) -> Result<(), Unfit> {
-    let w = &shape.window;
-    let fours = shape.groups.is_multiple_of(4) && (shape.channels, shape.filters) == (1, 1);
-    if shape.layout != Layout::Nhwc || !fours {
-        return Err(Unfit("wants channels last, in fours, and a group with a filter for each".into()));
-    }
-    let written = (0..2).all(|d| w.kernel[d] <= taps) && w.strides[1] <= MOST_TAPS.1;
-    if !written || w.dilations != [1, 1] {
-        return Err(Unfit(format!(
-            "wants a kernel of up to {taps}x{taps} with strides of up to 2 and no dilation"
-        )));
-    }
-    Ok(())
-}
-
-/// A dispatch that reads and writes channels of larger tensors, perhaps.
-fn over_runs(
-    shape: &Convolution,
-    mut kernel: KernelInputs<'_>,
-    constants: Vec<u32>,
-    grid: [Size; 3],
-    runs: [Option<Runs>; 2],
-) -> Result<Plan, Unfit> {
-    let w = &shape.window;
     for runs in runs {
         kernel.more.push(fixed("a first channel", runs.map_or(0, |runs| runs.offset / 4))?);
     }

@@ -30,15 +30,18 @@ pub(super) fn summed(op: &MatMul, mut step: Step, parts: u32) -> Result<Plan, Un
         DType::I32 => "matmul_parts_i32",
         other => return Err(Unfit(format!("adds no parts of {other}"))),
     };
+    let in_quads = quads(op.n) == 1 && op.written.is_none_or(|runs| runs.are_multiples_of(4));
+    let each = if in_quads { 4 } else { 1 };
     let add = Step {
         module: module(build)?,
-        constants: [&[ADD_LANES, parts][..], &epilogue, &[op.written.is_some().into()]].concat(),
+        constants: [&[ADD_LANES, parts][..], &epilogue, &[op.written.is_some().into(), in_quads.into()]]
+            .concat(),
         push: [length, op.n, run.length.into(), run.pitch.into(), run.offset.into()]
             .map(|size| narrow("a size", size))
             .into_iter()
             .collect::<Result<_, _>>()?,
         bindings: vec![Slot::Scratch(0), Slot::Output(0), bias, residual],
-        grid: [groups(length, ADD_LANES)?, 1.into(), 1.into()],
+        grid: [groups(length, ADD_LANES * each)?, 1.into(), 1.into()],
         subgroup_size: 0,
     };
     Ok(Plan::new(vec![step, add], vec![bytes]))

@@ -9,8 +9,8 @@ use halite_shaders::{Candidate, Tuning, Variant, rank_with};
 use halite_targets::Capabilities;
 
 use super::{
-    bench::Options,
     check::{self, Reference},
+    options::Options,
     pipelines::Pipelines,
 };
 

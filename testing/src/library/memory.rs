@@ -56,6 +56,9 @@ impl Room {
 
     /// Fills its own bytes with one, and sets the guard words.
     fn poison(&self, byte: u8) -> Result<()> {
+        if self.guards == Guards::NONE {
+            return self.buffer.write(0, &vec![byte; host_size(self.buffer.byte_length())?]);
+        }
         let mut all = pattern(host_size(self.buffer.byte_length())?);
         let start = host_size(self.guards.before)?;
         all[start..start + host_size(self.bytes)?].fill(byte);

@@ -23,7 +23,7 @@ pub struct Choice {
     /// Operation to measure, such as matmul:m=64,n=64,k=64; the ones of bench/kernels.txt when none is named.
     #[arg(long = "op", value_name = "OPERATION")]
     operations: Vec<String>,
-    /// Only operations of the list whose text contains this.
+    /// Only operations of the list, or random ones, whose text contains this.
     #[arg(long = "match", default_value = "")]
     filter: String,
 }
@@ -63,7 +63,7 @@ pub struct Flags {
     /// How long all of it may take, in seconds. What is measured by then is printed.
     #[arg(long, value_parser = seconds)]
     budget: Option<f64>,
-    /// How many pipelines are compiled at a time. Default: as many as there are cores.
+    /// How many pipelines are compiled at a time. Default: as many as there are cores; on GPUs one less, for what measures meanwhile.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
     /// How long the device is kept busy when it had nothing to do before, in seconds.
@@ -145,10 +145,6 @@ fn times(text: &str) -> Result<f64, String> {
 const SECONDS: (f64, f64) = (0.05, 0.3);
 
 impl Flags {
-    fn jobs(&self) -> usize {
-        self.jobs.map_or_else(cores, usize::from)
-    }
-
     fn options(&self, target: &Capabilities, original: Option<Compiler>) -> Result<Options> {
         let default = if target.target.is_processor() { SECONDS.1 } else { SECONDS.0 };
         let seconds = self.seconds.unwrap_or(default);
@@ -173,7 +169,7 @@ impl Flags {
             seed: self.seed,
             original,
             patience: self.patience,
-            jobs: self.jobs(),
+            jobs: self.jobs.map_or_else(|| default_jobs(target), usize::from),
             forced: self.force.iter().map(forced).collect::<Result<_>>()?,
         })
     }
@@ -198,13 +194,19 @@ impl Flags {
     }
 }
 
+/// As many pipelines are compiled at a time as there are cores. GPUs are measured meanwhile, by a thread that needs a core of its own.
+fn default_jobs(target: &Capabilities) -> usize {
+    if target.target.is_processor() { cores() } else { (cores() - 1).max(1) }
+}
+
 /// Measures and prints; whether every variant was right.
 pub fn run(flags: &Flags) -> Result<bool> {
     let start = Instant::now();
     let compiler = flags.against_iree.then(|| Compiler::find(&flags.iree_compile)).transpose();
     let compiler = compiler.map_err(|why| anyhow!("--against-iree: {why}"))?;
     let vulkan = flags.device.device.starts_with("vulkan");
-    let threads = vulkan.then(|| ("compile_threads", flags.jobs().to_string()));
+    // What the device is is not known yet.
+    let threads = vulkan.then(|| ("compile_threads", flags.jobs.map_or_else(cores, usize::from).to_string()));
     let device = flags.device.opener_with(threads.as_slice())()?;
     let info = device.info().clone();
     let target = capabilities(&info).map_err(|why| anyhow!("{}: {why}", info.uri()))?;

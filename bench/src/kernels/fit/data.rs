@@ -18,6 +18,9 @@ pub enum FitError {
         /// What is missing or wrong.
         place: String,
     },
+    /// The JSON names a target, an operation or a variant that is not known here.
+    #[error("the file was written by another version, or is none of `bench kernels --json`: {0}")]
+    Unknown(String),
     /// Files of different devices.
     #[error("times of {one} and of {other} cannot be fitted together")]
     Targets {
@@ -113,14 +116,14 @@ impl Data {
 
     fn add(&mut self, json: &Json) -> Result<(), FitError> {
         let text = json["operation"].as_str().ok_or_else(|| wrong("'operation'"))?;
-        let operation = halite_shaders::parse(text).map_err(|e| wrong(&e.to_string()))?;
+        let operation = halite_shaders::parse(text).map_err(|e| FitError::Unknown(e.to_string()))?;
         let variants = json["variants"].as_array().ok_or_else(|| wrong("'variants'"))?;
         let times = variants.iter().filter_map(|row| {
             Some((row["variant"].as_str()?, row["median"].as_f64()?, row["estimate_microseconds"].as_f64()))
         });
         let mut measured = Vec::new();
         for (name, seconds, estimate) in times {
-            let variant = Variant::named(name).map_err(|e| wrong(&e.to_string()))?;
+            let variant = Variant::named(name).map_err(|e| FitError::Unknown(e.to_string()))?;
             measured.push((variant, seconds, estimate));
         }
         self.add_shape(operation, &measured);
@@ -157,7 +160,7 @@ fn wrong(place: &str) -> FitError {
 
 fn target_of(document: &Json) -> Result<Capabilities, FitError> {
     let triple = document["target"].as_str().ok_or_else(|| wrong("'target'"))?;
-    let target = Target::from_str(triple).map_err(|_| wrong(&format!("the target '{triple}'")))?;
+    let target = Target::from_str(triple).map_err(|e| FitError::Unknown(e.to_string()))?;
     let mut capabilities = Capabilities::of(target);
     if document["hints"].is_object() {
         capabilities.hints = hints::read(&document["hints"]);
@@ -225,8 +228,11 @@ mod tests {
         assert!(matches!(Data::read(&[one.clone(), other]), Err(FitError::Targets { .. })));
         let mut unknown = one.clone();
         unknown["operations"][0]["variants"][0]["variant"] = json!("matmul.f16.coop9");
-        for wrong in [json!({}), json!([]), json!({"target": "nothing at all"}), unknown] {
+        for wrong in [json!({}), json!([]), json!({"target": "hopper-h200-linux"})] {
             assert!(matches!(Data::read(&[wrong]), Err(FitError::Json { .. })));
+        }
+        for wrong in [json!({"target": "nothing at all"}), unknown] {
+            assert!(matches!(Data::read(&[wrong]), Err(FitError::Unknown(_))));
         }
         assert!(matches!(Data::read(&[]), Err(FitError::Json { .. })));
     }

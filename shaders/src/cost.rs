@@ -5,6 +5,7 @@
 //! Memory bounds the whole from below, and sums in parts are added afterwards.
 
 mod few_rows;
+mod models;
 mod recurrent;
 
 use halite_ops::Operation;
@@ -12,104 +13,9 @@ use halite_targets::{Capabilities, HardwareHints};
 
 use crate::{Params, Plan, Step, Variant};
 
-/// Microseconds of the parts of a product on matrix units, for a unit of an NVIDIA GPU.
-struct Matrices {
-    /// Until the first workgroup runs, and after the last one.
-    launch: f64,
-    /// Until a workgroup has its first tile.
-    begin: f64,
-    /// Waits of a turn.
-    turn: f64,
-    /// The same where each subgroup has tiles of its own.
-    alone: f64,
-    /// More of them for each 32,768 products of a subgroup.
-    turn_products: f64,
-    /// A unit's work for 2^19 products.
-    products: f64,
-    /// A unit's work for 16,384 elements of the left operand that are moved to shared memory and from there.
-    moved: f64,
-    /// The same of the right operand.
-    moved_right: f64,
-    /// A unit's work for 4,096 results, and for as many sums of each further slice.
-    results: f64,
-    slices: f64,
-    /// A second dispatch, which adds.
-    add: f64,
-    /// Registers of an invocation beside sums and tiles.
-    registers: f64,
-}
+pub use models::{Matrices, Models};
 
-/// Fitted by least squares of logarithms to 1,680 times of 56 shapes that were drawn by lot, of 196 to 25,088 rows, by 30 tilings on an
-/// H200 (driver 580.159.04), with weights that were not in caches; times far above the best counted less. The root mean square of the
-/// differences is 12 %. On these shapes the choice took 1.010 times the best, in the geometric mean, and 1.15 at most; fitted to four fifths
-/// of them, it took 1.006 times the best for the others, and 1.07 at most.
-const PRODUCTS: Matrices = Matrices {
-    launch: 2.2332,
-    begin: 0.732,
-    turn: 0.1007,
-    alone: 0.0192,
-    turn_products: 0.02,
-    products: 0.109,
-    moved: 0.6107,
-    moved_right: 0.6107,
-    results: 0.5775,
-    slices: 0.3042,
-    add: 0.9446,
-    registers: OTHER_REGISTERS,
-};
-
-/// Convolutions: those of 1x1, and of windows that were written to memory, beside which `TAPS` and `UNFOLD` were fitted. 22 shapes of up to 512
-/// rows on an H200, in the same way, with the tiles that there were; `PRODUCTS` chose slower ones for eight images of ResNet-50.
-const UNFOLDED: Matrices = Matrices {
-    launch: 2.5336,
-    begin: 0.619,
-    turn: 0.1666,
-    alone: 0.1846,
-    turn_products: 0.0432,
-    products: 0.3007,
-    moved: 0.5301,
-    moved_right: 0.5301,
-    results: 1.23,
-    slices: 0.2713,
-    add: 0.9446,
-    registers: OTHER_REGISTERS,
-};
-
-/// The same for windows of images, whose words are shifted on their way: fitted to 220 times of convolutions of 3x3, 5x5 and 1x3 on
-/// an H100, with operands in caches. The root mean square of the differences is 11 %; by `UNFOLDED` it was 29 %, and all were
-/// taken for 0.79 times as long as they are.
-const TAPS: Matrices = Matrices {
-    launch: 2.5336,
-    begin: 1.7124,
-    turn: 0.2187,
-    alone: 0.0729,
-    turn_products: 0.0414,
-    products: 0.2248,
-    moved: 0.0788,
-    moved_right: 1.5587,
-    results: 0.2919,
-    slices: 0.1053,
-    add: 0.9446,
-    registers: OTHER_REGISTERS,
-};
-
-/// The same for a product over a copy of the image with its padding: fitted with `COPY` and `SUMS` to 212 times of 28 convolutions of 3x3,
-/// of one to eight images, on an H100 and an H200, with operands in caches. The root mean square of the differences is 7 %; the choice
-/// took 1.004 times the best tiling, in the geometric mean, and 1.03 at most. It was not held against others.
-const PADDED: Matrices = Matrices {
-    launch: 2.5336,
-    begin: 0.1484,
-    turn: 0.2673,
-    alone: 0.2673,
-    turn_products: 0.017,
-    products: 0.2315,
-    moved: 0.3731,
-    moved_right: 0.3731,
-    results: 1.4143,
-    slices: 0.0,
-    add: 1.9557,
-    registers: OTHER_REGISTERS,
-};
+use models::MODELS;
 
 /// Microseconds of the dispatch that copies image and filters, bytes of both in a microsecond.
 const COPY: (f64, f64) = (4.6289, 1.8384e6);
@@ -136,8 +42,6 @@ const MIDDLING: Middling = Middling {
     invocations: 1536,
 };
 
-/// Registers of an invocation beside sums and tiles, where nothing else is known.
-const OTHER_REGISTERS: f64 = 60.0;
 /// Most workgroups of a unit.
 const WORKGROUPS: f64 = 16.0;
 /// The part of a card's written bandwidth that copies reach.
@@ -152,13 +56,24 @@ pub(crate) fn estimate(
     plan: &Plan,
     target: &Capabilities,
 ) -> Option<f64> {
+    estimate_by(&MODELS, operation, variant, plan, target)
+}
+
+/// The same by other constants of products on matrix units.
+fn estimate_by(
+    models: &Models,
+    operation: &Operation,
+    variant: &Variant,
+    plan: &Plan,
+    target: &Capabilities,
+) -> Option<f64> {
     let operand = match operation {
         Operation::MatMul(op) => op.lhs.size(),
         Operation::Conv1d(op) => op.dtype.size(),
         Operation::Conv2d(op) => op.dtype.size(),
         Operation::ConvTranspose2d(op) => op.dtype.size(),
         Operation::BlockMatMul(_) if variant.template == "unpacked" && variant.needs.matrix.is_some() => {
-            return unpacked(variant, plan, target);
+            return unpacked(models, variant, plan, target);
         }
         Operation::Recurrent(op) => return recurrent::estimate(op, variant, plan, target),
         _ => return None,
@@ -168,13 +83,13 @@ pub(crate) fn estimate(
         return None;
     }
     match variant.template.as_str() {
-        "coop" => matrices(&variant.params, plan, &target.hints, &PRODUCTS),
-        "points" => matrices(&variant.params, plan, &target.hints, &UNFOLDED),
-        "image" => image(operation, variant, plan, target),
-        "taps" => matrices(&variant.params, plan, &target.hints, &TAPS),
-        "padded" => padded(variant, plan, target),
-        "unfolded" => unfolded(variant, plan, target),
-        "folded" => folded(variant, plan, target),
+        "coop" => matrices(&variant.params, plan, &target.hints, &models.products),
+        "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
+        "image" => image(models, operation, variant, plan, target),
+        "taps" => matrices(&variant.params, plan, &target.hints, &models.taps),
+        "padded" => padded(models, variant, plan, target),
+        "unfolded" => unfolded(models, variant, plan, target),
+        "folded" => folded(models, variant, plan, target),
         "product" => one_place(operation),
         "octets" => match operation {
             Operation::MatMul(op) => few_rows::octets(op),
@@ -203,34 +118,39 @@ fn one_place(operation: &Operation) -> Option<f64> {
     Some(PLACE.0 + images * (PLACE.1 + bytes / PLACE.2))
 }
 
-/// Products over images whose channels lie last. Invocations keep the places of their rows.
-const IMAGES: Matrices = Matrices { registers: 90.0, ..UNFOLDED };
-
 /// A product over an image whose channels lie last, which memory holds once. Of ten shapes of eight images on an H200 this choice
 /// took 1.003 times the best tiling, in the geometric mean, and 1.03 at most; with as few registers as for products, 1.03 and 1.31.
-fn image(operation: &Operation, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+fn image(
+    models: &Models,
+    operation: &Operation,
+    variant: &Variant,
+    plan: &Plan,
+    target: &Capabilities,
+) -> Option<f64> {
     let bytes = operation.inputs().iter().chain(&operation.outputs()).map(|t| t.bytes().value() as f64).sum();
-    matrices_over(&variant.params, plan, &target.hints, &IMAGES, bytes)
+    matrices_over(&variant.params, plan, &target.hints, &models.images, bytes)
 }
 
 /// A product of what a dispatch before it writes.
-fn unfolded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+fn unfolded(models: &Models, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let product = Plan::new(plan.steps.get(1..)?.to_vec(), Vec::new());
     let windows = plan.scratch.first()?.value() as f64 / 16.0;
-    Some(matrices(&variant.params, &product, &target.hints, &UNFOLDED)? + UNFOLD.0 + windows / UNFOLD.1)
+    Some(
+        matrices(&variant.params, &product, &target.hints, &models.unfolded)? + UNFOLD.0 + windows / UNFOLD.1,
+    )
 }
 
 /// A product over a copy of the image with its padding.
-fn padded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+fn padded(models: &Models, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let product = plan.steps.get(1)?;
     let constant = |i: usize| product.constants.get(i).map(|value| f64::from(*value));
     let tiles = Tiles::of_taps(&variant.params, constant(5)?, constant(6)?)?;
     let pushed = |i: usize| product.push.get(i).map(|size| size.value() as f64);
     let turns = pushed(6)? * pushed(7)?;
     let bytes = |i: usize| plan.scratch.get(i).map_or(0.0, |bytes| bytes.value() as f64);
-    let time = PADDED.launch + waves(&tiles, product, turns, &target.hints, &PADDED);
+    let time = models.padded.launch + waves(&tiles, product, turns, &target.hints, &models.padded);
     let time = time + COPY.0 + (bytes(0) + bytes(1)) / COPY.1;
-    Some(if plan.steps.len() > 2 { time + PADDED.add + bytes(2) / SUMS.1 } else { time })
+    Some(if plan.steps.len() > 2 { time + models.padded.add + bytes(2) / SUMS.1 } else { time })
 }
 
 /// Microseconds of the dispatches before and behind the product of a transposed convolution, and bytes of products that are folded in a
@@ -238,18 +158,18 @@ fn padded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> 
 const FOLD: (f64, f64) = (7.9, 1.28e6);
 
 /// A product whose results are folded.
-fn folded(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+fn folded(models: &Models, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let [.., product, _] = &plan.steps[..] else { return None };
     let bytes = plan.scratch.get(1)?.value() as f64;
-    let time = matrices(&variant.params, &Plan::of(product.clone()), &target.hints, &UNFOLDED)?;
+    let time = matrices(&variant.params, &Plan::of(product.clone()), &target.hints, &models.unfolded)?;
     Some(time + FOLD.0 + bytes / FOLD.1)
 }
 
 /// Those of a product whose operands become 16-bit floats first, which all variants do alike.
-fn unpacked(variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
+fn unpacked(models: &Models, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let product = Plan::new(plan.steps.get(1..)?.to_vec(), plan.scratch.get(2..)?.to_vec());
     let nvidia = target.target.vendor().name == "nvidia";
-    nvidia.then(|| matrices(&variant.params, &product, &target.hints, &PRODUCTS)).flatten()
+    nvidia.then(|| matrices(&variant.params, &product, &target.hints, &models.products)).flatten()
 }
 
 /// The tiles of a kernel: results of a workgroup, inner dimension, results of a subgroup.

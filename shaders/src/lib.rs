@@ -19,6 +19,7 @@ mod divider;
 mod emit;
 pub mod expand;
 mod fit;
+mod forced;
 mod library;
 mod local;
 mod plan;
@@ -30,6 +31,8 @@ mod turns;
 mod variant;
 mod words;
 
+pub use cost::{Matrices, Models};
+pub use forced::{parameters, rank_with};
 pub use local::{Measurement, TUNING_VARIABLE, TuningError, TuningFile, VariantTime};
 pub use plan::{Module, Plan, Slot, Step, Unfit};
 pub use probe::{Probe, ProbePlan};

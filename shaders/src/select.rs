@@ -37,6 +37,11 @@ impl Candidate {
             Verdict::RuledOut(_) => None,
         }
     }
+
+    /// Microseconds that its plan is estimated to take, where there is an estimate.
+    pub fn estimate(&self, operation: &Operation, target: &Capabilities) -> Option<f64> {
+        estimate(operation, self.variant, self.plan()?, target)
+    }
 }
 
 /// The class of what a tuning row has: it comes first.
@@ -255,6 +260,11 @@ fn estimated_first(
             *moved = source;
         }
     }
+}
+
+/// What becomes of a variant whose needs are met, for known sizes.
+pub(crate) fn plain_verdict(variant: &Variant, operation: &Operation, target: &Capabilities) -> Verdict {
+    verdict(variant, operation, target, "forced".to_owned(), Strict::default())
 }
 
 fn verdict(

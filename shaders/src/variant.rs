@@ -22,7 +22,7 @@ use crate::{
 /// Parameters of a variant by name: tile sizes, vector widths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Params(BTreeMap<String, u32>);
+pub struct Params(pub(crate) BTreeMap<String, u32>);
 
 impl Params {
     /// The value of a parameter.

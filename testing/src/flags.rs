@@ -36,7 +36,16 @@ impl DeviceFlags {
 
     /// What opens the device.
     pub fn opener(&self) -> Opener {
+        self.opener_with(&[])
+    }
+
+    /// The same with options that hold where no flag says otherwise.
+    pub fn opener_with(&self, options: &[(&str, String)]) -> Opener {
         let registry = drivers::registry(&self.driver_path);
-        drivers::opener(registry, &self.device, drivers::parse_options(&self.options))
+        let mut all = drivers::parse_options(&self.options);
+        for (name, value) in options {
+            all.entry((*name).to_owned()).or_insert_with(|| value.clone());
+        }
+        drivers::opener(registry, &self.device, all)
     }
 }

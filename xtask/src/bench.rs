@@ -41,6 +41,12 @@ enum What {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Fits the constants of the cost model to what `bench kernels --json` wrote.
+    Fit {
+        /// Arguments of `bench fit`, such as times.json --set PRODUCTS.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
 }
 
 /// Builds what measures, in release mode, and runs it on the device that the arguments or the environment select.
@@ -48,6 +54,7 @@ pub fn run(options: &Options) -> Result<()> {
     match &options.what {
         Some(What::Kernels { rest }) => program("kernels", rest),
         Some(What::Choice { rest }) => program("choice", rest),
+        Some(What::Fit { rest }) => program("fit", rest),
         None => compare(options),
     }
 }

@@ -24,12 +24,12 @@ impl Bench {
         inputs: &[Vec<u8>],
         reference: Option<&Reference>,
     ) -> Result<Option<std::result::Result<Against, String>>> {
-        let Some(compiler) = &self.options.original else { return Ok(None) };
-        let original = match Original::new(compiler, &self.device, operation, inputs)? {
+        let Some(compiler) = &self.options().original else { return Ok(None) };
+        let original = match Original::new(compiler, self.device(), operation, inputs)? {
             Ok(original) => original,
             Err(why) => return Ok(Some(Err(why))),
         };
-        let (bytes, mut theirs) = match original.run(&self.options.pace) {
+        let (bytes, mut theirs) = match original.run(&self.options().pace) {
             Ok(run) => run,
             Err(why) => return Ok(Some(Err(why))),
         };
@@ -48,11 +48,11 @@ impl Bench {
         }
         let mut ours = Vec::new();
         for prepared in &mut prepared {
-            ours.push(Recorded::new(prepared.job(), &self.options.pace)?);
+            ours.push(Recorded::new(prepared.job(), &self.options().pace)?);
         }
         let mut sides: Vec<&mut dyn Side> = vec![&mut theirs];
         sides.extend(ours.iter_mut().map(|side| side as &mut dyn Side));
-        let mut timings = measure(&mut sides, &self.options.pace)?.into_iter();
+        let mut timings = measure(&mut sides, &self.options().pace)?.into_iter();
         let original = timings.next().unwrap_or_default();
         Ok(Some(Ok(Against { original, checked, ours: names.into_iter().zip(timings).collect() })))
     }
@@ -72,14 +72,19 @@ fn chosen(rows: &[Row]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Measured, Timing},
+        super::{Details, Measured, Timing},
         *,
     };
 
     fn row(variant: &'static str, place: usize, median: Option<f64>) -> Row {
         let measured =
             |median| Measured { timing: Timing { median, ..Timing::default() }, checked: String::new() };
-        Row { variant, place, outcome: median.map(measured).ok_or_else(|| "wrong".to_owned()) }
+        Row {
+            variant,
+            place,
+            details: Details::default(),
+            outcome: median.map(measured).ok_or_else(|| "wrong".to_owned()),
+        }
     }
 
     #[test]

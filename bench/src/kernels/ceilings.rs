@@ -8,7 +8,7 @@ use halite_shaders::{Probe, ProbePlan};
 use halite_targets::Capabilities;
 use halite_testing::library::{Guards, Job, Prepared};
 
-use super::timing::{Pace, measure_job};
+use super::timing::{Pace, Patience, Timing, measure_job};
 
 /// Workgroups of a probe of arithmetic: enough for the largest GPU, a whole number of rounds on most.
 const GROUPS: u32 = 4096;
@@ -91,13 +91,13 @@ impl Ceilings {
         let copy = Command::Copy { source: BufferRef::from(from), target: BufferRef::from(to) };
         let mut job = Job::new(&self.device, vec![vec![copy, Command::Barrier]], 1)?;
         let moved = 2.0 * bytes as f64;
-        let command = moved / measure_job(&mut job, &self.pace)?.median;
+        let command = moved / timed(&mut job, &self.pace)?.median;
         let mut kernel = 0.0f64;
         for per in [1, 4] {
             let probe = Probe::copy(bytes, per).map_err(|e| status!(Internal, "a copy {e}"))?;
             let mut copy =
                 Prepared::new(&self.device, "copy", &probe.plan, &[bytes], &[bytes], 1, Guards::NONE)?;
-            kernel = kernel.max(probe.bytes / measure_job(copy.job(), &self.pace)?.median);
+            kernel = kernel.max(probe.bytes / timed(copy.job(), &self.pace)?.median);
         }
         Ok(CopySpeed { command, kernel })
     }
@@ -107,7 +107,7 @@ impl Ceilings {
             let outputs = [plan.output_bytes];
             let mut prepared =
                 Prepared::new(&self.device, probe.name(), &plan.plan, &[], &outputs, 1, Guards::NONE)?;
-            measure_job(prepared.job(), &self.pace).map(|timing| timing.median)
+            timed(prepared.job(), &self.pace).map(|timing| timing.median)
         };
         let first = match probe.arithmetic(target, GROUPS, FIRST_ROUNDS) {
             Ok(plan) => plan,
@@ -128,4 +128,8 @@ impl Ceilings {
         let measured = fits.filter_map(|(probe, speed)| Some((*probe, *speed.as_ref().ok()?)));
         measured.max_by(|a, b| a.1.total_cmp(&b.1))
     }
+}
+
+fn timed(job: &mut Job, pace: &Pace) -> Result<Timing> {
+    measure_job(job, pace, Patience::default())
 }

@@ -1,6 +1,8 @@
 //! Checks that what was timed is right: inputs of any size, and what results are compared with.
 
-use halite_ops::{Operation, TensorDesc, Values};
+use std::thread;
+
+use halite_ops::{Operation, TensorDesc, Tolerance, Values};
 use halite_testing::{
     Random,
     library::data::{self, Inputs},
@@ -8,6 +10,8 @@ use halite_testing::{
 
 /// Elements after which large inputs repeat: a prime, so that no tile sees the same as its neighbour.
 const PERIOD: u64 = 1_000_003;
+/// Elements from which on threads share a comparison.
+const LARGE: usize = 1 << 16;
 /// Bytes that are looked at in one piece, a multiple of all elements' sizes.
 const PIECE: usize = 1 << 16;
 
@@ -49,10 +53,39 @@ impl Reference {
             tolerance.relative *= 2.0;
         }
         for ((tensor, bytes), expected) in operation.outputs().iter().zip(outputs).zip(self.values()) {
+            if all_near(tensor, bytes, expected, tolerance) {
+                continue;
+            }
             data::compare(tensor, bytes, expected, tolerance).map_err(|wrong| wrong.what)?;
         }
         Ok(())
     }
+}
+
+/// Whether all elements of a large tensor are right: parts of it, on several threads. What it does not know is no.
+fn all_near(tensor: &TensorDesc, bytes: &[u8], expected: &Values, tolerance: Tolerance) -> bool {
+    let (size, count) = (tensor.dtype.size() as usize, expected.len());
+    if count < LARGE || size == 0 || tensor.elements().exact_usize() != count || bytes.len() < count * size {
+        return false;
+    }
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let part = count.div_ceil(threads);
+    let right = |from: usize| {
+        let to = count.min(from + part);
+        let wanted = match expected {
+            Values::Float(all) => Values::Float(all[from..to].to_vec()),
+            Values::Int(all) => Values::Int(all[from..to].to_vec()),
+        };
+        let tensor = TensorDesc::new(tensor.name, tensor.dtype, [(to - from) as u64]);
+        data::compare(&tensor, &bytes[from * size..to * size], &wanted, tolerance).is_ok()
+    };
+    thread::scope(|scope| {
+        let right = &right;
+        let parts: Vec<_> = (0..count).step_by(part).map(|from| scope.spawn(move || right(from))).collect();
+        // All are joined, whatever the first says.
+        let right: Vec<bool> = parts.into_iter().map(|part| part.join().unwrap_or(false)).collect();
+        right.into_iter().all(|one| one)
+    })
 }
 
 /// Bytes of every input. Large ones repeat themselves.
@@ -110,6 +143,19 @@ mod tests {
         assert_eq!(reference.compare(&operation, &magnitudes, &bytes), Ok(()));
         bytes[0][7] ^= 0x40;
         assert!(reference.compare(&operation, &magnitudes, &bytes).is_err());
+    }
+
+    #[test]
+    fn one_wrong_element_of_a_large_result_is_found() {
+        let operation = Operation::parse("matmul:m=300,n=401,k=1").expect("it is one");
+        let inputs = input_bytes(&operation, 3);
+        let expected = operation.reference(&input_values(&operation, &inputs));
+        let mut bytes = vec![expected[0].to_bytes(operation.outputs()[0].dtype)];
+        let (reference, magnitudes) = (Reference::Host(expected), magnitudes(&operation, &inputs));
+        assert_eq!(reference.compare(&operation, &magnitudes, &bytes), Ok(()));
+        *bytes[0].last_mut().expect("it has elements") ^= 0x40;
+        let why = reference.compare(&operation, &magnitudes, &bytes).expect_err("the last one is wrong");
+        assert!(why.contains("[0, 299, 400]") || why.contains("[299, 400]"), "{why}");
     }
 
     #[test]

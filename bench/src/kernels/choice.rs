@@ -66,9 +66,75 @@ pub fn share(chosen: &[Chosen], within: f64) -> f64 {
     if chosen.is_empty() { 1.0 } else { good as f64 / chosen.len() as f64 }
 }
 
+/// How good the choices of several shapes are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Shapes of which all variants were measured.
+    pub shapes: usize,
+    /// How many times as long as the fastest the chosen variants take, in the geometric mean.
+    pub mean: f64,
+    /// The same at most.
+    pub most: f64,
+    /// The share of shapes whose choice takes at most [`Summary::WITHIN`] times as long as the fastest.
+    pub share: f64,
+}
+
+impl Summary {
+    /// A choice is good that takes at most so many times as long as the fastest variant.
+    pub const WITHIN: f64 = 1.3;
+
+    /// Out of what was chosen for each shape.
+    pub fn of(ratios: &[f64]) -> Summary {
+        let count = ratios.len().max(1) as f64;
+        let good = ratios.iter().filter(|ratio| **ratio <= Self::WITHIN).count();
+        Summary {
+            shapes: ratios.len(),
+            mean: (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / count).exp(),
+            most: ratios.iter().copied().fold(1.0, f64::max),
+            share: if ratios.is_empty() { 1.0 } else { good as f64 / count },
+        }
+    }
+
+    /// Out of measurements, of which those that are complete count.
+    pub fn of_reports(reports: &[Report]) -> Summary {
+        let complete = reports.iter().filter(|report| report.complete);
+        let ratios: Vec<f64> =
+            complete.filter_map(|report| Some(Chosen::of(std::slice::from_ref(report))?.ratio())).collect();
+        Summary::of(&ratios)
+    }
+
+    /// A line for people.
+    pub fn text(&self) -> String {
+        format!(
+            "the choice takes {:.3} times the fastest in the geometric mean of {} shapes, {:.2} at most; {:.0} % are within {}",
+            self.mean,
+            self.shapes,
+            self.most,
+            self.share * 100.0,
+            Self::WITHIN
+        )
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "shapes": self.shapes, "geometric_mean": self.mean, "most": self.most,
+            "share": self.share, "within": Self::WITHIN,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn summaries_are_geometric_means() {
+        let summary = Summary::of(&[1.0, 2.0, 1.0, 1.3]);
+        assert_eq!((summary.shapes, summary.most, summary.share), (4, 2.0, 0.75));
+        assert!((summary.mean - 2.6f64.powf(0.25)).abs() < 1e-12, "{summary:?}");
+        assert_eq!(Summary::of(&[]), Summary { shapes: 0, mean: 1.0, most: 1.0, share: 1.0 });
+    }
 
     #[test]
     fn shares_count_what_is_near_the_fastest() {

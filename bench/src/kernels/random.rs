@@ -35,6 +35,12 @@ pub const NAMES: &[&str] = &[
     "top_k",
 ];
 
+/// Operations that shapes of 16-bit floats are made of.
+pub const HALVES: &[&str] = &["matmul", "conv2d"];
+
+/// Bytes of a shape of 16-bit floats at most.
+const MOST_HALF_BYTES: f64 = 64e6;
+
 /// Arithmetic of a shape at most: what the plainest variants do in seconds.
 fn most_flops(size: Size) -> f64 {
     match size {
@@ -94,6 +100,63 @@ impl Shapes {
                 return Ok(operation);
             }
         }
+    }
+
+    /// A shape for matrix units with tensors of 16-bit floats, of layers of networks: a product of up to 25,088 rows, or a convolution
+    /// of one or eight images, half of them with channels last.
+    ///
+    /// # Errors
+    /// There are no such shapes of the operation.
+    pub fn next_half(&mut self, name: &str) -> Result<Operation, OperationError> {
+        loop {
+            let fields = match name {
+                "matmul" => self.half_matmul(),
+                "conv2d" => self.half_conv2d(),
+                other => {
+                    let (name, known) = (other.to_owned(), HALVES.join(", "));
+                    return Err(OperationError::UnknownName { name, known });
+                }
+            };
+            let operation = Operation::parse(&format!("{name}:{fields}"))?;
+            let (work, scale) = (operation.work(), if self.size == Size::Cpu { 1.0 } else { 10.0 });
+            if work.flops <= most_flops(self.size) * scale && work.bytes <= MOST_HALF_BYTES {
+                return Ok(operation);
+            }
+        }
+    }
+
+    fn half_matmul(&mut self) -> String {
+        let most = if self.size == Size::Cpu { [512, 512] } else { [25_088, 4096] };
+        let (m, n, k) = (self.size(1..=most[0]), self.size(64..=most[1]), self.size(64..=most[1]));
+        // Rows of weights are whole words, but for every eighth shape.
+        let [n, k] =
+            if self.bits().is_multiple_of(8) { [n, k] } else { [n, k].map(|s| s.next_multiple_of(8)) };
+        let transposed = self.bits().is_multiple_of(2);
+        format!("m={m},n={n},k={k},lhs=f16,rhs=f16,out=f16,rhs_transposed={transposed}")
+    }
+
+    fn half_conv2d(&mut self) -> String {
+        let most = if self.size == Size::Cpu { [28, 64] } else { [112, 640] };
+        let (images, side) = (self.one_of(&[1, 8]), self.size(7..=most[0]));
+        let [channels, filters] = [(); 2].map(|()| self.size(16..=most[1]).next_multiple_of(8));
+        let (kernel, layout) = (self.one_of(&[1, 3, 3, 3, 5]), self.one_of(&["nhwc", "nchw"]));
+        // Places that are left out are no matrix where channels lie first.
+        let strides = if kernel == 1 && layout == "nchw" { [1; 4] } else { [1, 1, 1, 2] };
+        let (pad, stride) = (kernel / 2, self.one_of(&strides));
+        let [input, filter] = match layout {
+            "nhwc" => [
+                format!("{images}x{side}x{side}x{channels}"),
+                format!("{kernel}x{kernel}x{channels}x{filters}"),
+            ],
+            _ => [
+                format!("{images}x{channels}x{side}x{side}"),
+                format!("{filters}x{channels}x{kernel}x{kernel}"),
+            ],
+        };
+        format!(
+            "input={input},filter={filter},strides={stride}x{stride},dilations=1x1,pads={pad}x{pad}x{pad}x{pad},groups=1,\
+             dtype=f16,bias=true,activation=relu,layout={layout}"
+        )
     }
 
     /// Splitmix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014).
@@ -310,6 +373,9 @@ impl Shapes {
 
 #[cfg(test)]
 mod tests {
+    use halite_shaders::{Candidate, Tuning};
+    use halite_targets::{Capabilities, Target};
+
     use super::*;
 
     #[test]
@@ -322,5 +388,21 @@ mod tests {
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
         assert!(Shapes::new(1, Size::Cpu).next("nothing").is_err());
+    }
+
+    #[test]
+    fn shapes_of_halves_have_tilings_of_matrix_units() {
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").expect("it is known"));
+        for name in HALVES {
+            let mut shapes = Shapes::new(1, Size::Gpu);
+            for _ in 0..30 {
+                let operation = shapes.next_half(name).expect("there are some");
+                let ranked = halite_shaders::rank(&operation, &target, Tuning::shipped());
+                let tiled = |c: &Candidate| c.plan().is_some() && c.estimate(&operation, &target).is_some();
+                assert!(ranked.iter().filter(|c| tiled(c)).count() >= 4, "{operation}");
+            }
+        }
+        assert!(Shapes::new(1, Size::Gpu).next_half("softmax").is_err());
+        assert!(Shapes::new(1, Size::Cpu).next_half("conv2d").is_ok());
     }
 }

@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use halite_hal::DeviceInfo;
+use halite_targets::Capabilities;
 use halite_tools::units::{seconds as time, si as rate};
 use serde_json::{Value as Json, json};
 
 use super::{
     ceilings::Ceilings,
-    result::{Against, Measured, Report, Row},
+    choice::{Chosen, Summary},
+    hints,
+    result::{Against, Details, Measured, Report, Row},
 };
 
 /// The device's ceilings, as lines that begin with `#`.
@@ -41,8 +44,8 @@ pub fn text(report: &Report) -> String {
     let _ = writeln!(text, "  {flops}, {bytes}, {caches}; ceilings: copy {copy}, arithmetic {peak}");
     let _ = writeln!(
         text,
-        "  {:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7} {:>9}  checked against",
-        "variant", "place", "median", "arithmetic", "of peak", "memory", "of copy", "original"
+        "  {:<40} {:>5} {:>12} {:>10} {:>13} {:>7} {:>13} {:>7} {:>9}  checked against",
+        "variant", "place", "median", "estimate", "arithmetic", "of peak", "memory", "of copy", "original"
     );
     let fastest = fastest(report);
     for row in &report.rows {
@@ -58,6 +61,16 @@ pub fn text(report: &Report) -> String {
             let _ = writeln!(text, "- the original's code: {why}");
         }
         None => {}
+    }
+    if !report.complete {
+        text.push_str("- the time is over: other variants were not measured\n");
+    }
+    if let Some(chosen) = Chosen::of(std::slice::from_ref(report)) {
+        let _ = writeln!(
+            text,
+            "- by their least samples the first choice takes {:.3} times the fastest",
+            chosen.ratio()
+        );
     }
     for (variant, why) in &report.ruled_out {
         let _ = writeln!(text, "- {variant:<40} {why}");
@@ -78,10 +91,11 @@ fn line(report: &Report, row: &Row, measured: &Measured) -> String {
         ceiling.filter(|c| *c > 0.0).map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * speed / c))
     };
     format!(
-        "{:<40} {:>5} {:>12} {:>13} {:>7} {:>13} {:>7} {:>9}  {}",
+        "{:<40} {:>5} {:>12} {:>10} {:>13} {:>7} {:>13} {:>7} {:>9}  {}",
         row.variant,
         row.place,
         time(seconds),
+        row.details.estimate.map_or("-".to_owned(), |micros| time(micros * 1e-6)),
         rate(flops, "OP/s"),
         of(flops, report.peak.map(|(_, speed)| speed)),
         rate(bytes, "B/s"),
@@ -104,7 +118,7 @@ fn original(report: &Report, against: &Against) -> String {
         Err(why) => ("!", format!("wrong: {why}")),
     };
     format!(
-        "{mark} {:<40} {:>5} {:>12} {speed:>13} {:>34}  {checked}\n",
+        "{mark} {:<40} {:>5} {:>12} {speed:>24} {:>34}  {checked}\n",
         "the original's code",
         "-",
         time(seconds),
@@ -113,7 +127,7 @@ fn original(report: &Report, against: &Against) -> String {
 }
 
 /// All of it for programs. Times are in seconds, rates in operations or bytes a second.
-pub fn json(info: &DeviceInfo, target: &str, ceilings: &Ceilings, reports: &[Report]) -> Json {
+pub fn json(info: &DeviceInfo, target: &Capabilities, ceilings: &Ceilings, reports: &[Report]) -> Json {
     let probes: serde_json::Map<String, Json> = ceilings
         .arithmetic
         .iter()
@@ -124,11 +138,13 @@ pub fn json(info: &DeviceInfo, target: &str, ceilings: &Ceilings, reports: &[Rep
         .collect();
     let copy = ceilings.copy(ceilings.largest()).unwrap_or_default();
     json!({
-        "device": info.uri(), "name": info.name, "target": target,
+        "device": info.uri(), "name": info.name, "target": target.target.to_string(),
+        "hints": hints::json(&target.hints),
         "ceilings": {
             "copy_bytes": ceilings.largest(), "copy_command": copy.command, "copy_kernel": copy.kernel,
             "arithmetic": probes,
         },
+        "choice": Summary::of_reports(reports).json(),
         "operations": reports.iter().map(operation).collect::<Vec<_>>(),
     })
 }
@@ -142,6 +158,7 @@ fn operation(report: &Report) -> Json {
         "flops": report.work.flops, "bytes": report.work.bytes, "sets": report.sets,
         "copy_command": report.copy.command, "copy_kernel": report.copy.kernel,
         "peak": report.peak.map(|(probe, speed)| json!({"probe": probe.name(), "speed": speed})),
+        "complete": report.complete, "choice": Chosen::of(std::slice::from_ref(report)).map(|one| one.json()),
         "variants": report.rows.iter().map(|row| variant(report, row)).collect::<Vec<_>>(),
         "ruled_out": ruled_out, "original": report.against.as_ref().map(against),
     })
@@ -164,12 +181,18 @@ fn against(against: &Result<Against, String>) -> Json {
 }
 
 fn variant(report: &Report, row: &Row) -> Json {
+    let Details { variant, dispatches, cut, estimate } = &row.details;
+    let template = variant.map(|variant| variant.template.as_str());
+    let params = variant.map(|v| v.params.iter().map(|(name, value)| (name.to_owned(), json!(value))));
+    let params: serde_json::Map<String, Json> = params.into_iter().flatten().collect();
     match &row.outcome {
         Err(why) => json!({"variant": row.variant, "place": row.place, "failed": why}),
         Ok(measured) => {
             let timing = measured.timing;
             json!({
                 "variant": row.variant, "place": row.place, "checked": measured.checked,
+                "template": template, "params": params, "dispatches": dispatches, "cut": cut,
+                "microseconds": timing.median * 1e6, "estimate_microseconds": estimate,
                 "median": timing.median, "least": timing.least, "most": timing.most,
                 "samples": timing.samples, "repeat": timing.repeat,
                 "flops_per_second": report.work.flops / timing.median,

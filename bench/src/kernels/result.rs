@@ -1,7 +1,8 @@
 //! What comes out of measuring.
 
 use halite_ops::{Operation, Work};
-use halite_shaders::Probe;
+use halite_shaders::{Candidate, Probe, Variant};
+use halite_targets::Capabilities;
 
 use super::{ceilings::CopySpeed, timing::Timing};
 
@@ -14,6 +15,36 @@ pub struct Measured {
     pub checked: String,
 }
 
+/// How a variant computes an operation.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// The variant; `None` in tests alone.
+    pub variant: Option<&'static Variant>,
+    /// How many dispatches it takes.
+    pub dispatches: usize,
+    /// In how many parts sums are, where they are cut.
+    pub cut: Option<u64>,
+    /// Microseconds that the cost model says.
+    pub estimate: Option<f64>,
+}
+
+impl Details {
+    /// Those of a candidate that can run.
+    pub fn of(candidate: &Candidate, operation: &Operation, target: &Capabilities) -> Details {
+        let plan = candidate.plan();
+        let most = candidate.variant.params.get("parts").unwrap_or(1);
+        let results: u64 = operation.outputs().first().map_or(0, |tensor| tensor.elements().exact());
+        // Parts are sums of 32 bits, one behind the other.
+        let scratch = plan.and_then(|plan| plan.scratch.last()).filter(|_| most > 1);
+        Details {
+            variant: Some(candidate.variant),
+            dispatches: plan.map_or(0, |plan| plan.steps.len()),
+            cut: scratch.map(|bytes| bytes.exact() / (4 * results.max(1))).filter(|parts| *parts > 1),
+            estimate: candidate.estimate(operation, target),
+        }
+    }
+}
+
 /// A variant that can run.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -21,6 +52,8 @@ pub struct Row {
     pub variant: &'static str,
     /// Its place in the choice; 1 is what would be used.
     pub place: usize,
+    /// How it works, and what it is estimated to take.
+    pub details: Details,
     /// What was measured, or why nothing was: a wrong result, an error of the driver.
     pub outcome: Result<Measured, String>,
 }
@@ -34,6 +67,8 @@ pub struct Report {
     pub work: Work,
     /// Those that can run, in the order of choice.
     pub rows: Vec<Row>,
+    /// Whether all that can run and were asked for are there: the time may have been over before.
+    pub complete: bool,
     /// Those of the same types that cannot, and why.
     pub ruled_out: Vec<(&'static str, String)>,
     /// Sets of buffers that runs took turns on.

@@ -107,18 +107,21 @@ pub struct Recorded<'a> {
     job: &'a mut Job,
     repeat: u32,
     clock: Clock,
+    /// Seconds of one run, by the last sample that found out how many are needed.
+    tried: f64,
 }
 
 impl<'a> Recorded<'a> {
     /// Finds out how many runs a sample needs, and records them.
     pub fn new(job: &'a mut Job, pace: &Pace) -> Result<Self> {
-        let mut recorded = Recorded { job, repeat: 1, clock: pace.clock };
+        let mut recorded = Recorded { job, repeat: 1, clock: pace.clock, tried: 0.0 };
         let wanted = pace.sample.as_secs_f64();
         recorded.job.record(1)?;
         recorded.sample()?;
         // The time of few runs is mostly that of the submission, and clocks rise meanwhile: come near in steps.
         for _ in 0..8 {
             let took = recorded.sample()?;
+            recorded.tried = took / f64::from(recorded.repeat);
             if took >= wanted || recorded.repeat == MOST_REPEATS {
                 break;
             }
@@ -165,10 +168,51 @@ pub fn measure(sides: &mut [&mut dyn Side], pace: &Pace) -> Result<Vec<Timing>> 
     Ok(sides.iter().zip(&mut samples).map(|(side, s)| Timing::of(s, side.repeat())).collect())
 }
 
+/// What a side is held against while it is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    /// Seconds of a run of the fastest so far, and how many times as long a side may take before it is given up.
+    pub best: Option<(f64, f64)>,
+}
+
+impl Patience {
+    /// Whether a run of so many seconds is clearly slower than the fastest.
+    pub fn ends(&self, seconds: f64) -> bool {
+        self.best.is_some_and(|(best, times)| seconds > best * times)
+    }
+}
+
+/// Measures one side, of which it may be `known` that a run takes no more than so many seconds. What is clearly slower than the fastest
+/// so far has few samples: one, if neither the first nor what is known says otherwise.
+pub fn measure_one(side: &mut dyn Side, pace: &Pace, patience: Patience, known: f64) -> Result<Timing> {
+    let start = Instant::now();
+    while start.elapsed() < pace.warm {
+        side.sample()?;
+    }
+    let (mut samples, mut least) = (Vec::new(), known);
+    let (fewest, most) = SAMPLES;
+    let start = Instant::now();
+    while samples.len() < most && (samples.len() < fewest || start.elapsed() < pace.measure) {
+        let seconds = side.sample()? / f64::from(side.repeat());
+        least = least.min(seconds);
+        samples.push(seconds);
+        if patience.ends(least) {
+            break;
+        }
+    }
+    Ok(Timing::of(&mut samples, side.repeat()))
+}
+
 /// Measures one job.
-pub fn measure_job(job: &mut Job, pace: &Pace) -> Result<Timing> {
+pub fn measure_job(job: &mut Job, pace: &Pace, patience: Patience) -> Result<Timing> {
     let mut side = Recorded::new(job, pace)?;
-    Ok(measure(&mut [&mut side], pace)?.pop().unwrap_or_default())
+    // What was tried for how many runs fit a sample tells as much of long runs as a sample would.
+    if side.repeat == 1 && side.tried >= pace.sample.as_secs_f64() && patience.ends(side.tried) {
+        return Ok(Timing::of(&mut [side.tried], 1));
+    }
+    // Its last try is a sample, too, so that one that is disturbed ends nothing.
+    let tried = side.tried;
+    measure_one(&mut side, pace, patience, tried)
 }
 
 #[cfg(test)]
@@ -192,18 +236,42 @@ mod tests {
         assert!(watch.seconds() >= 0.005);
     }
 
+    struct Fake(u32, usize);
+
+    impl Side for Fake {
+        fn repeat(&self) -> u32 {
+            self.0
+        }
+        fn sample(&mut self) -> Result<f64> {
+            self.1 += 1;
+            Ok(self.1 as f64)
+        }
+    }
+
+    #[test]
+    fn what_is_clearly_slow_has_one_sample() {
+        let clock = Clock::Wall;
+        let pace = Pace { clock, warm: Duration::ZERO, sample: Duration::ZERO, measure: Duration::ZERO };
+        let samples = |best: Option<f64>, first: usize, known: f64| {
+            let patience = Patience { best: best.map(|best| (best, 2.0)) };
+            measure_one(&mut Fake(1, first), &pace, patience, known).unwrap().samples
+        };
+        let unknown = f64::INFINITY;
+        assert_eq!(samples(None, 0, unknown), 5, "nothing is known of others");
+        assert_eq!(
+            samples(Some(0.6), 0, unknown),
+            5,
+            "the first sample is 1, and no more than twice the best"
+        );
+        assert_eq!(samples(Some(0.4), 0, unknown), 1);
+        assert_eq!(samples(Some(4.0), 8, unknown), 1, "9 is more than twice 4");
+        assert_eq!(samples(Some(4.0), 8, 7.0), 5, "it was faster before");
+        // The least of the samples counts, so that a disturbance behind the first one ends nothing.
+        assert_eq!(samples(Some(1.0), 1, unknown), 5);
+    }
+
     #[test]
     fn sides_take_turns() {
-        struct Fake(u32, usize);
-        impl Side for Fake {
-            fn repeat(&self) -> u32 {
-                self.0
-            }
-            fn sample(&mut self) -> Result<f64> {
-                self.1 += 1;
-                Ok(self.1 as f64)
-            }
-        }
         let (mut a, mut b) = (Fake(1, 0), Fake(10, 0));
         let clock = Clock::Wall;
         let pace = Pace { clock, warm: Duration::ZERO, sample: Duration::ZERO, measure: Duration::ZERO };

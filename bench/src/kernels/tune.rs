@@ -100,7 +100,7 @@ mod tests {
     use halite_ops::Operation;
 
     use super::{
-        super::{CopySpeed, Timing},
+        super::{CopySpeed, Details, Timing},
         *,
     };
 
@@ -109,6 +109,7 @@ mod tests {
         let row = |(variant, median): &(&'static str, f64)| Row {
             variant,
             place: 1,
+            details: Details::default(),
             outcome: if *median > 0.0 {
                 let timing = Timing { median: *median, ..Timing::default() };
                 Ok(Measured { timing, checked: "the reference".to_owned() })
@@ -120,6 +121,7 @@ mod tests {
             work: operation.work(),
             operation,
             rows: times.iter().map(row).collect(),
+            complete: true,
             ruled_out: Vec::new(),
             sets: 1,
             copy: CopySpeed::default(),

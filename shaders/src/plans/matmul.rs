@@ -335,6 +335,28 @@ impl Tiles {
     }
 }
 
+/// Invocations and bytes of shared memory of tiles with `pack` elements of an operand in 16 bytes, whichever way operands lie.
+pub(crate) fn tile_needs(params: &Params, pack: u32) -> Result<(u32, u32), Unfit> {
+    let tiles = Tiles::of(params, pack)?;
+    let Tiles { bm, bn, bk, wm, wn, .. } = tiles;
+    let sizes = [bm, bn, bk, wm, wn, tiles.stages, tiles.ahead, tiles.slices, tiles.pieces, tiles.wave];
+    if sizes.iter().chain(&tiles.matrix).any(|size| !(1..=MOST_OF_A_TILE).contains(size)) {
+        return Err(Unfit(format!("has sizes of tiles that are not from 1 to {MOST_OF_A_TILE}")));
+    }
+    if tiles.stages.max(tiles.slices) > MOST_TILES || tiles.wave > MOST_LANES {
+        return Err(Unfit(format!(
+            "has over {MOST_TILES} stages or slices, or subgroups of over {MOST_LANES}"
+        )));
+    }
+    let words = tiles.words(true).max(tiles.words(false));
+    Ok((tiles.team() * tiles.slices, words * 16))
+}
+
+/// Rows or columns of a tile that somebody asks for, at most, tiles in shared memory, and invocations of a subgroup.
+const MOST_OF_A_TILE: u32 = 1024;
+const MOST_TILES: u32 = 16;
+const MOST_LANES: u32 = 128;
+
 /// What kernels of cooperative matrices are given besides the shape.
 pub(super) struct Sides {
     /// Elements from one left operand of the batch to the next.

@@ -52,6 +52,8 @@ use halite_ops::Operation;
 
 use crate::{Params, Plan, Unfit};
 
+pub(crate) use matmul::tile_needs;
+
 /// An operation that kernels compute.
 pub(crate) trait Lower {
     /// The dispatches of a variant: `build` with `params`, used as `template` says.

@@ -36,6 +36,14 @@ pub fn compile(device: &dyn Device, step: &Step, label: &str) -> Result<Arc<dyn 
     })
 }
 
+/// Compiles the code of all steps of a plan.
+pub fn compile_all(device: &dyn Device, plan: &Plan, label: &str) -> Result<Vec<Arc<dyn Executable>>> {
+    let one = |(index, step): (usize, &Step)| {
+        compile(device, step, &format!("{label}[{index}]")).context(|| format!("step {index}"))
+    };
+    plan.steps.iter().enumerate().map(one).collect()
+}
+
 /// Commands that are run as often as is asked for. Does not change after a recording.
 #[derive(Debug)]
 pub struct Job {
@@ -81,9 +89,9 @@ fn recorded(device: &dyn Device, turns: &[Vec<Command>], repeat: u32) -> Result<
 }
 
 /// The steps of a plan on some memory, with a barrier after each.
-fn commands(memory: &Memory, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<Vec<Command>> {
+fn commands(memory: &Memory, plan: &Plan, code: &[Arc<dyn Executable>]) -> Result<Vec<Command>> {
     let mut commands = Vec::new();
-    for (executable, step) in steps {
+    for (executable, step) in code.iter().zip(&plan.steps) {
         commands.push(Command::Dispatch {
             executable: executable.clone(),
             function: 0,
@@ -101,6 +109,7 @@ fn commands(memory: &Memory, steps: &[(Arc<dyn Executable>, &Step)]) -> Result<V
 #[derive(Debug)]
 pub struct Prepared {
     sets: Vec<Memory>,
+    guards: Guards,
     job: Job,
 }
 
@@ -133,16 +142,45 @@ impl Prepared {
         sets: u32,
         guards: Guards,
     ) -> Result<Self> {
-        let mut steps = Vec::new();
-        for (index, step) in plan.steps.iter().enumerate() {
-            let executable = compile(device.as_ref(), step, &format!("{label}[{index}]"))
-                .context(|| format!("step {index}"))?;
-            steps.push((executable, step));
-        }
+        let code = compile_all(device.as_ref(), plan, label)?;
         let sets = (0..sets.max(1)).map(|_| Memory::new(device.as_ref(), inputs, outputs, plan, guards));
-        let sets = sets.collect::<Result<Vec<_>>>()?;
-        let turns = sets.iter().map(|memory| commands(memory, &steps)).collect::<Result<_>>()?;
-        Ok(Prepared { sets, job: Job::new(device, turns, 1)? })
+        Self::with_memory(device, plan, &code, sets.collect::<Result<_>>()?, guards)
+    }
+
+    /// Records one run of code that is compiled already, a piece for each step.
+    pub fn of_code(
+        device: &Arc<dyn Device>,
+        operation: &Operation,
+        plan: &Plan,
+        code: &[Arc<dyn Executable>],
+        sets: u32,
+    ) -> Result<Self> {
+        let (inputs, outputs) = sizes(operation);
+        let none = Guards::NONE;
+        let sets = (0..sets.max(1)).map(|_| Memory::new(device.as_ref(), &inputs, &outputs, plan, none));
+        Self::with_memory(device, plan, code, sets.collect::<Result<_>>()?, none)
+    }
+
+    /// Another plan of the same operation on the same inputs and outputs, with scratch memory of its own.
+    pub fn beside(
+        &self,
+        device: &Arc<dyn Device>,
+        plan: &Plan,
+        code: &[Arc<dyn Executable>],
+    ) -> Result<Self> {
+        let sets = self.sets.iter().map(|set| set.beside(device.as_ref(), plan, self.guards));
+        Self::with_memory(device, plan, code, sets.collect::<Result<_>>()?, self.guards)
+    }
+
+    fn with_memory(
+        device: &Arc<dyn Device>,
+        plan: &Plan,
+        code: &[Arc<dyn Executable>],
+        sets: Vec<Memory>,
+        guards: Guards,
+    ) -> Result<Self> {
+        let turns = sets.iter().map(|memory| commands(memory, plan, code)).collect::<Result<_>>()?;
+        Ok(Prepared { sets, guards, job: Job::new(device, turns, 1)? })
     }
 
     /// Records anew, for another number of runs in one command buffer.
@@ -173,6 +211,11 @@ impl Prepared {
     /// Fills outputs and scratch memory of each set with a byte, and sets the guard words around them.
     pub fn poison(&self, byte: u8) -> Result<()> {
         self.sets.iter().try_for_each(|set| set.poison(byte))
+    }
+
+    /// The same for the set that the first run after a recording uses, and whose outputs are read.
+    pub fn poison_first(&self, byte: u8) -> Result<()> {
+        self.sets[0].poison(byte)
     }
 
     /// The bytes of an output of the first set, to the end of its last word.

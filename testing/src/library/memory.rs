@@ -22,8 +22,8 @@ impl Guards {
     pub const AROUND: Guards = Guards { before: 256, behind: 4096 };
 }
 
-/// The buffer of one tensor, or of one scratch memory.
-#[derive(Debug)]
+/// The buffer of one tensor, or of one scratch memory. Clones are the same buffer.
+#[derive(Clone, Debug)]
 struct Room {
     buffer: Arc<dyn Buffer>,
     /// Its own bytes: whole words, as kernels write words.
@@ -56,6 +56,9 @@ impl Room {
 
     /// Fills its own bytes with one, and sets the guard words.
     fn poison(&self, byte: u8) -> Result<()> {
+        if self.guards == Guards::NONE {
+            return self.buffer.write(0, &vec![byte; host_size(self.buffer.byte_length())?]);
+        }
         let mut all = pattern(host_size(self.buffer.byte_length())?);
         let start = host_size(self.guards.before)?;
         all[start..start + host_size(self.bytes)?].fill(byte);
@@ -122,8 +125,13 @@ impl Memory {
             bytes.iter().map(|bytes| Room::new(device, *bytes, guards)).collect::<Result<Vec<_>>>()
         };
         let (inputs, outputs) = (all(inputs, Guards::NONE)?, all(outputs, guards)?);
-        let scratch: Vec<u64> = plan.scratch.iter().map(|bytes| bytes.exact()).collect();
-        Ok(Memory { inputs, outputs, scratch: all(&scratch, guards)? })
+        Ok(Memory { inputs, outputs, scratch: scratch(device, plan, guards)? })
+    }
+
+    /// The same inputs and outputs, with scratch memory for another plan.
+    pub fn beside(&self, device: &dyn Device, plan: &Plan, guards: Guards) -> Result<Self> {
+        let scratch = scratch(device, plan, guards)?;
+        Ok(Memory { inputs: self.inputs.clone(), outputs: self.outputs.clone(), scratch })
     }
 
     /// The buffer that a plan means.
@@ -173,6 +181,10 @@ impl Memory {
         }
         Ok(None)
     }
+}
+
+fn scratch(device: &dyn Device, plan: &Plan, guards: Guards) -> Result<Vec<Room>> {
+    plan.scratch.iter().map(|bytes| Room::new(device, bytes.exact(), guards)).collect()
 }
 
 #[cfg(test)]

@@ -4,5 +4,5 @@ pub mod data;
 mod launch;
 mod memory;
 
-pub use launch::{Job, Prepared, compile};
+pub use launch::{Job, Prepared, compile, compile_all};
 pub use memory::Guards;

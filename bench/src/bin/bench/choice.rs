@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use halite_bench::kernels::{
-    Bench, Caches, Chosen, Clock, NAMES, Options, Pace, Report, Shapes, Size, share,
+    Bench, Caches, Chosen, Clock, NAMES, Options, Pace, Report, Shapes, Size, cores, share,
 };
 use halite_ops::Operation;
 use halite_shaders::Tuning;
@@ -127,5 +127,8 @@ fn options(flags: &Flags, processor: bool) -> Options {
         caches: Caches::Warm,
         seed: flags.seed,
         original: None,
+        patience: Options::PATIENCE,
+        jobs: cores(),
+        forced: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 
 mod calls;
 mod choice;
+mod fit;
 mod kernels;
 mod tune;
 
@@ -26,6 +27,8 @@ enum Command {
     Tune(tune::Flags),
     /// Measures whether the variants that are chosen are near the fastest on random shapes.
     Choice(choice::Flags),
+    /// Fits the constants of the cost model to what `kernels --json` measured, with shapes held out.
+    Fit(fit::Flags),
     /// Measures what calls into a driver cost: linked, and as a plug-in.
     Calls(calls::Flags),
 }
@@ -37,6 +40,7 @@ fn run(command: &Command) -> anyhow::Result<bool> {
         Command::Kernels(flags) => kernels::run(flags),
         Command::Tune(flags) => tune::run(flags),
         Command::Choice(flags) => choice::run(flags),
+        Command::Fit(flags) => fit::run(flags),
         Command::Calls(flags) => calls::run(flags),
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use halite_bench::kernels::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject};
+use halite_bench::kernels::{self, Bench, Caches, Clock, Options, Pace, Report, Size, Subject, cores};
 use halite_ops::Operation;
 use halite_shaders::{Tuning, TuningError, TuningFile, rank};
 use halite_testing::flags::DeviceFlags;
@@ -83,6 +83,9 @@ fn options(share: f64) -> Options {
         caches: Caches::Auto,
         seed: 1,
         original: None,
+        patience: Options::PATIENCE,
+        jobs: cores(),
+        forced: Vec::new(),
     }
 }
 

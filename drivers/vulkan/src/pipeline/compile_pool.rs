@@ -11,8 +11,8 @@ use halite_hal::sync::{Condvar, Mutex};
 
 use super::Kernel;
 
-/// Most threads of a pool.
-const MOST_THREADS: usize = 8;
+/// Most threads of a pool for which no number was asked, and of any pool.
+const MOST_THREADS: (usize, usize) = (8, 256);
 /// How long a thread without work stays.
 const LINGER: Duration = Duration::from_secs(2);
 /// Longest wait for pipelines under construction when the device closes.
@@ -42,11 +42,11 @@ struct State {
 }
 
 impl CompilePool {
-    /// A pool of `threads` threads; 0 means one per core, at most eight.
+    /// A pool of `threads` threads, of up to 256; 0 means one per core, at most eight.
     pub fn new(threads: u32) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let wanted = if threads == 0 { cores } else { threads as usize };
-        CompilePool { shared: Arc::default(), limit: wanted.clamp(1, MOST_THREADS) }
+        let limit = if threads == 0 { cores.min(MOST_THREADS.0) } else { threads as usize };
+        CompilePool { shared: Arc::default(), limit: limit.clamp(1, MOST_THREADS.1) }
     }
 
     /// Has the kernels built soon. A kernel that is needed earlier is built by whoever needs it.
@@ -129,5 +129,16 @@ impl Shared {
         state.threads -= 1;
         drop(state);
         self.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_threads_as_asked_for() {
+        assert!((1..=8).contains(&CompilePool::new(0).limit));
+        assert_eq!([1, 16, 1000].map(|threads| CompilePool::new(threads).limit), [1, 16, 256]);
     }
 }

@@ -195,7 +195,7 @@ pub static PASSES: &[Pass] = &[
     },
     Pass {
         name: "epilogues",
-        summary: "puts added values, added tensors and activations into the product or convolution before them",
+        summary: "puts added values, factors, added tensors and activations into the product or convolution before them",
         needs: &["fuse-elementwise", "find-attention", "find-norms"],
         run: Run::Regions(epilogue::run),
     },

@@ -12,6 +12,9 @@ use crate::graph::{ElementType, Graph, Node, TensorId};
 /// smallest normal number.
 const LEAST_ALONE: f64 = 1.0 / 32.0;
 
+/// Most weights that get a factor: a session computes them when it loads a module, and holds both for a while.
+const MOST_WEIGHTS: u64 = 1 << 25;
+
 /// What results are multiplied by.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
@@ -78,7 +81,8 @@ impl Factor {
         };
         let bias = inputs.get(2).copied().filter(|_| self.is_behind_bias);
         let is_constant = |id: &TensorId| graph.tensor(*id).constant.is_some();
-        if !self.fits(graph, before, own.dtype, is_added) || !lies(before.inputs[1]) {
+        let is_little = dims.iter().product::<u64>() <= MOST_WEIGHTS;
+        if !is_little || !self.fits(graph, before, own.dtype, is_added) || !lies(before.inputs[1]) {
             return None;
         }
         if bias.as_ref().is_some_and(|id| !is_constant(id)) {

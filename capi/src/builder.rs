@@ -26,6 +26,8 @@ struct Collected {
     builder: SessionBuilder,
     /// The first thing that was wrong.
     failure: Option<Failure>,
+    /// Whether the settings were taken, and no other were made since.
+    is_spent: bool,
 }
 
 /// Which floats a model computes with inside: one of `HALITE_PRECISION_…`.
@@ -71,6 +73,7 @@ unsafe fn change(
     quiet(name, (), || {
         // SAFETY: the caller's promise.
         let mut own = unsafe { raw::handle(builder.cast_const(), "builder") }?.0.lock();
+        own.is_spent = false;
         match change(std::mem::take(&mut own.builder)) {
             Ok(builder) => own.builder = builder,
             Err(failure) => {
@@ -88,7 +91,14 @@ unsafe fn change(
 pub(crate) unsafe fn collected(builder: *mut halite_session_builder) -> Result<SessionBuilder> {
     // SAFETY: the caller's promise.
     let own = unsafe { raw::handle(builder.cast_const(), "builder") }?;
-    let collected = std::mem::take(&mut *own.0.lock());
+    let collected =
+        std::mem::replace(&mut *own.0.lock(), Collected { is_spent: true, ..Collected::default() });
+    if collected.is_spent {
+        return Err(Failure::invalid(
+            "the builder is empty: building took its settings, also where it failed; make another one with \
+             halite_session_builder_create",
+        ));
+    }
     match collected.failure {
         Some(failure) => Err(failure),
         None => Ok(collected.builder),

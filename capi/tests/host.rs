@@ -155,10 +155,14 @@ fn a_builder_tells_of_the_first_thing_that_was_wrong() {
         assert!(told.text.contains("halite_session_builder_precision"), "{}", told.text);
         // Empty again.
         let told = made(|out| halite_session_builder_build(builder, ptr::null(), out)).unwrap_err();
+        assert!(told.text.contains("the builder is empty"), "{}", told.text);
+        halite_session_builder_device(builder, c"vulkan".as_ptr());
+        let told = made(|out| halite_session_builder_build(builder, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("needs a model"), "{}", told.text);
         halite_session_builder_model_path(builder, c"/no/such/model.onnx".as_ptr());
         let told = made(|out| halite_session_builder_build(builder, ptr::null(), out)).unwrap_err();
         assert_eq!(told.kind, HALITE_ERROR_NOT_FOUND);
+        halite_session_builder_model_path(builder, c"/no/such/model.onnx".as_ptr());
         let options = halite_run_options { struct_size: 3, ..std::mem::zeroed() };
         let told = made(|out| halite_session_builder_build(builder, &options, out)).unwrap_err();
         assert!(told.text.contains("sizeof(halite_run_options)"), "{}", told.text);

@@ -120,6 +120,17 @@ impl Model {
         self.source.files_read()
     }
 
+    /// Whether callers can hand in what a function takes.
+    ///
+    /// # Errors
+    /// An input is of a type that no tensor has, such as texts; the error says what to do instead.
+    pub fn takes_tensors(&self, function: &str) -> Result<(), CompileError> {
+        match self.chooses(function) {
+            Some(_) => Ok(()),
+            None => self.inner.takes_tensors(function),
+        }
+    }
+
     /// What is in its file, if the format has more to tell than functions.
     pub fn outline(&self) -> Option<Outline> {
         self.inner.outline()

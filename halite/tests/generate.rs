@@ -8,12 +8,17 @@ mod drafts;
 mod encoders;
 mod recurrent;
 
-use std::{fs, ops::ControlFlow};
+use std::{
+    fs,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+};
 
 use common::{builder, device, repo};
 use halite::{
-    CacheType, CancelToken, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Message, RunOptions,
-    Sampler, Sampling, Sequence, Stop,
+    CacheType, CancelToken, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Message, Progress,
+    RunOptions, Sampler, Sampling, Sequence, Stage, Stop,
 };
 
 /// A model with what llama.cpp made of it.
@@ -308,6 +313,70 @@ fn limits_are_told() {
     assert!(error.message().contains("before the work began"), "{error}");
     let wrong = builder(&device).model(common::digits()).generator(GeneratorOptions::new()).unwrap_err();
     assert!(wrong.message().contains("has no tokenizer"), "{wrong}");
+}
+
+/// The small Gemma with another chat template, in as many bytes but for whole alignments of its tensors.
+fn with_template(source: &str) -> Vec<u8> {
+    const KEY: &[u8] = b"tokenizer.chat_template\x08\0\0\0";
+    let mut file = fs::read(repo("compiler/tests/data/gguf/gemma3.gguf")).unwrap();
+    let at = file.windows(KEY.len()).position(|part| part == KEY).unwrap() + KEY.len();
+    let length = u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    let mut template = source.to_owned();
+    while template.len() % 32 != length % 32 {
+        template.push(' ');
+    }
+    let value = [&(template.len() as u64).to_le_bytes(), template.as_bytes()].concat();
+    file.splice(at..at + 8 + length, value);
+    file
+}
+
+#[test]
+fn chat_templates_are_stopped_at_work() {
+    let Some(device) = device() else { return };
+    let source = "{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}";
+    let options = GeneratorOptions::new().context(64);
+    let generator = builder(&device).model(with_template(source)).generator(options).unwrap();
+    let messages = [Message::new("user", "in the")];
+    // Nobody stops it, and it takes more than it may.
+    let error = generator.chat(&messages).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+    assert!(error.message().contains("line 1: takes more than 8"), "{error}");
+    // Another thread stops it when it is told that the template is at work, which waits until it has.
+    let token = CancelToken::new();
+    let (begun, wait) = mpsc::channel();
+    let (stopped, go_on) = mpsc::channel();
+    let other = {
+        let token = token.clone();
+        thread::spawn(move || {
+            wait.recv().unwrap();
+            token.cancel();
+            stopped.send(()).unwrap();
+        })
+    };
+    let begun = Mutex::new((begun, go_on));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let watched = {
+        let told = told.clone();
+        move |progress: Progress<'_>| {
+            assert_eq!((progress.stage, progress.detail), (Stage::Other, "the chat template"));
+            told.lock().unwrap().push((progress.done, progress.total));
+            // The first time it has made one step.
+            if progress.done > 1 {
+                let (begun, go_on) = &*begun.lock().unwrap();
+                begun.send(()).unwrap();
+                go_on.recv().unwrap();
+            }
+        }
+    };
+    let bounds = RunOptions::new().cancel(&token).progress(watched);
+    let error = generator.chat_with(&messages, &bounds).unwrap_err();
+    other.join().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(error.message().contains("while the chat template was at work"), "{error}");
+    // It is asked first, and not again once it was stopped; there were steps left.
+    let told = told.lock().unwrap();
+    assert!(told[0].0 <= 1 && told.iter().filter(|(done, _)| *done > 1).count() == 1, "{told:?}");
+    assert!(told.iter().all(|(done, total)| done < total && *total == told[0].1), "{told:?}");
 }
 
 #[test]

@@ -91,6 +91,15 @@ pub trait SourceModel: fmt::Debug + Send + Sync {
     /// There is no such function.
     fn outputs(&self, function: &str) -> Result<Vec<Signature>, CompileError>;
 
+    /// Whether callers can hand in what a function takes: found out before sizes are asked for and calls are made.
+    ///
+    /// # Errors
+    /// An input is of a type that no tensor has; the error says what to do instead.
+    fn takes_tensors(&self, function: &str) -> Result<(), CompileError> {
+        let _ = function;
+        Ok(())
+    }
+
     /// A function's graph for some sizes and values of inputs.
     ///
     /// # Errors

@@ -249,7 +249,7 @@ impl Compiler {
     /// The functions that are compiled, each with its versions.
     fn versions(&self, model: &inner::Model) -> Result<Vec<(String, Vec<Bindings>)>> {
         let (names, sizes) = (self.names(model)?, self.sizes.combinations()?);
-        let ports: Vec<Ports> = names.iter().map(|name| Ports::of(model, name)).collect::<Result<_>>()?;
+        let ports: Vec<Ports> = names.iter().map(|name| Ports::called(model, name)).collect::<Result<_>>()?;
         let visible: Vec<_> = ports.iter().map(Ports::visible).collect();
         let mut states = self.states.pairs(&visible)?;
         for (states, ports) in states.iter_mut().zip(&ports) {

@@ -37,7 +37,7 @@ pub use run::{Piece, Stop};
 pub use sequence::Sequence;
 
 use self::{choosing::Choosers, decoder::Decoder, encoder::Encoder, pieces::Costs, seats::Seats};
-use crate::{Error, ErrorKind, Function, Result, RunOptions, Session};
+use crate::{Error, ErrorKind, Function, Result, RunOptions, Session, Stage};
 
 /// A language model that writes text, with its session, tokenizer and chat template: a GGUF file, or a decoder in another format with the
 /// file of a tokenizer ([`GeneratorOptions::tokenizer`]).
@@ -197,7 +197,8 @@ impl Generator {
         self.chat_with(messages, &RunOptions::new())
     }
 
-    /// The same, within bounds: a template works for as long as messages are long.
+    /// The same, within bounds: a template works for as long as messages are long. The progress has the stage [`Stage::Other`] and
+    /// counts the template's steps; its total is the most that it may make.
     ///
     /// # Errors
     /// As those of [`Generator::chat`]; the deadline passed, or the token was set.
@@ -210,7 +211,10 @@ impl Generator {
         let limits = options.begin()?;
         let stop = {
             let limits = limits.clone();
-            Box::new(move || limits.check("").is_err())
+            Box::new(move |done, most| {
+                limits.tell(Stage::Other, "the chat template", done, most);
+                limits.check("").is_err()
+            })
         };
         let made = template.prompt_until(messages, Some(stop));
         if made.is_err() {

@@ -159,7 +159,7 @@ fn described(
     options: &ModelOptions,
 ) -> Result<(Vec<FunctionInfo>, Vec<ModelFunction>)> {
     let names = model.functions();
-    let all: Vec<_> = names.iter().map(|name| Ports::of(model, name)).collect::<Result<_>>()?;
+    let all: Vec<_> = names.iter().map(|name| Ports::called(model, name)).collect::<Result<_>>()?;
     let visible: Vec<_> = all.iter().map(Ports::visible).collect();
     let states = options.states.pairs(&visible)?;
     let (mut infos, mut functions) = (Vec::new(), Vec::new());

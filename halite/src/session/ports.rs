@@ -32,6 +32,12 @@ impl Ports {
         })
     }
 
+    /// Of a function of a model that is to be called.
+    pub fn called(model: &compiler::Model, name: &str) -> Result<Ports> {
+        model.takes_tensors(name).map_err(compile::error)?;
+        Ports::of(model, name)
+    }
+
     /// Those that callers see.
     pub fn visible(&self) -> (Vec<Signature>, Vec<Signature>) {
         let own = |all: &[Signature]| all[..all.len() - self.kept.len().min(all.len())].to_vec();

@@ -44,8 +44,8 @@ impl Fault {
 /// What most calls give.
 pub(super) type Done<T> = Result<T, Fault>;
 
-/// Whether the work is to end.
-pub(super) type Stop = Box<dyn Fn() -> bool + Send + Sync>;
+/// Is told the steps that were made and the most that may be; says whether the work is to end.
+pub(super) type Stop = Box<dyn Fn(u64, u64) -> bool + Send + Sync>;
 
 /// Steps between two looks at [`Stop`]: some milliseconds.
 const BETWEEN_LOOKS: u64 = 1 << 16;
@@ -69,8 +69,9 @@ impl Budget {
         let before = self.steps.load(Relaxed);
         let sum = before.saturating_add(steps as u64);
         self.steps.store(sum, Relaxed);
-        let looks = before == 0 || sum / BETWEEN_LOOKS != before / BETWEEN_LOOKS;
-        if looks && self.stop.as_ref().is_some_and(|stop| stop()) {
+        // With the first step, and then as often as that many are made.
+        let looks = (before == 0 && sum > 0) || sum / BETWEEN_LOOKS != before / BETWEEN_LOOKS;
+        if looks && self.stop.as_ref().is_some_and(|stop| stop(sum.min(self.most_steps), self.most_steps)) {
             return Err(Fault::limit("was stopped"));
         }
         if sum <= self.most_steps {

@@ -25,7 +25,7 @@ use std::{rc::Rc, sync::Arc};
 use halite_formats::gguf::Gguf;
 
 use crate::{TextError, Tokenizer, read::gguf::text};
-use budget::{Budget, Done, Fault};
+use budget::{Budget, Done, Fault, Stop};
 use tree::Template;
 use value::{Items, Map, Value};
 
@@ -107,15 +107,12 @@ impl ChatTemplate {
         self.prompt_until(messages, None)
     }
 
-    /// The same, until somebody says that it is to stop, who is asked every few milliseconds.
+    /// The same, until somebody says that it is to stop, who is asked first and then every few milliseconds, and told the steps
+    /// that were made and the most that may be.
     ///
     /// # Errors
     /// As those of [`ChatTemplate::prompt`]. It was stopped.
-    pub fn prompt_until(
-        &self,
-        messages: &[Message],
-        stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-    ) -> Result<String, TextError> {
+    pub fn prompt_until(&self, messages: &[Message], stop: Option<Stop>) -> Result<String, TextError> {
         let bytes: usize =
             messages.iter().map(|message| message.role.len() + message.content.len() + 256).sum();
         let steps = STEPS + STEPS_OF_A_BYTE * bytes as u64;
@@ -189,12 +186,15 @@ mod tests {
         let asked = Arc::new(AtomicUsize::new(0));
         let stop = {
             let asked = asked.clone();
-            Box::new(move || asked.fetch_add(1, Ordering::Relaxed) == 3)
+            Box::new(move |done: u64, most: u64| {
+                assert!(done <= most, "{done} steps of {most}");
+                asked.fetch_add(1, Ordering::Relaxed) == 3
+            })
         };
         let stopped = template.prompt_until(&[], Some(stop)).unwrap_err().to_string();
         assert!(stopped.contains("was stopped"), "{stopped}");
         assert_eq!(asked.load(Ordering::Relaxed), 4);
-        assert!(template.prompt_until(&[], Some(Box::new(|| false))).is_ok());
+        assert!(template.prompt_until(&[], Some(Box::new(|_, _| false))).is_ok());
     }
 
     #[test]

@@ -43,8 +43,23 @@ pub(crate) fn element_of_number(number: i64, location: &SourceLocation) -> Resul
     let data_type = DataType::from_number(number)
         .ok_or_else(|| CompileError::invalid(location, format!("{number} is no element type of ONNX")))?;
     element_type(data_type).ok_or_else(|| {
-        CompileError::unsupported(location, format!("elements of type {data_type} are not supported here"))
+        let hint = instead(data_type);
+        CompileError::unsupported(
+            location,
+            format!("elements of type {data_type} are not supported here{hint}"),
+        )
     })
+}
+
+/// What an error says after it of elements of a type that graphs lack: what to do about it.
+pub(super) fn instead(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::String => {
+            "; devices hold numbers and no texts: make numbers of the texts before the call, as the model's author does, or \
+             run the model with halite.onnxruntime (Python), which computes texts on the host"
+        }
+        _ => "; export the model with another type",
+    }
 }
 
 /// The type of elements in graphs: their own, or the one that holds a narrow type.
@@ -54,7 +69,8 @@ pub(crate) fn held_type(data_type: DataType) -> Option<ElementType> {
 
 fn supported(data_type: DataType, location: &SourceLocation) -> Result<ElementType> {
     held_type(data_type).ok_or_else(|| {
-        CompileError::unsupported(location, format!("elements of type {data_type} are not supported"))
+        let hint = instead(data_type);
+        CompileError::unsupported(location, format!("elements of type {data_type} are not supported{hint}"))
     })
 }
 

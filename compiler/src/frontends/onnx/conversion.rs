@@ -114,7 +114,8 @@ fn cast<'m>(
 
 /// The error that texts become numbers: what is there are their places.
 fn texts(site: &Site<'_>) -> CompileError {
-    CompileError::unsupported(&site.location, "a conversion of texts to numbers")
+    let hint = constant::instead(DataType::String);
+    CompileError::unsupported(&site.location, format!("a conversion of texts to numbers{hint}"))
 }
 
 /// How a node rounds to powers of two.

@@ -204,7 +204,8 @@ impl<'m> Importer<'m> {
 
     fn input(&mut self, input: &Signature, dims: &[Size], bindings: &Bindings) -> Result<TensorId> {
         let Some(element) = input.element else {
-            let reason = format!("the type of the input {input} is not supported");
+            let reason =
+                format!("the type of the input {input} is not supported; export the model with another");
             return Err(CompileError::unsupported(&SourceLocation::default(), reason));
         };
         let Some(value) = bindings.values.get(&input.name) else {

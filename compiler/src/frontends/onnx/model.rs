@@ -7,7 +7,7 @@ use halite_formats::onnx::{self, ExternalData, NoExternalData, Type, ValueInfo};
 
 use super::{
     Result,
-    constant::held_type,
+    constant::{held_type, instead},
     importer::Importer,
     operators::compute,
     order,
@@ -162,6 +162,22 @@ impl SourceModel for Model {
     fn outputs(&self, function: &str) -> Result<Vec<Signature>> {
         known(function)?;
         Ok(self.outputs())
+    }
+
+    fn takes_tensors(&self, function: &str) -> Result<()> {
+        known(function)?;
+        let inputs = self.inputs();
+        let required = inputs.iter().filter(|input| !input.is_optional && input.arity == Arity::Tensor);
+        let named = |input: &Signature| self.proto.graph.inputs.iter().find(|info| info.name == input.name);
+        for info in required.filter_map(named) {
+            let Some(Type::Tensor(Some(data_type), _)) = &info.value else { continue };
+            if held_type(*data_type).is_none() {
+                let hint = instead(*data_type);
+                let reason = format!("the input '{}' has elements of type {data_type}{hint}", info.name);
+                return Err(CompileError::unsupported(&SourceLocation::default(), reason));
+            }
+        }
+        Ok(())
     }
 
     fn graph(&self, function: &str, bindings: &Bindings, control: &Control) -> Result<Graph> {

@@ -4,7 +4,7 @@
 use halite_formats::onnx::DataType;
 
 use super::{
-    NodeView, Result, control, conversion,
+    NodeView, Result, constant, control, conversion,
     importer::{Importer, Site},
     inputs::most_inputs,
     narrow, ops, sequence, survey,
@@ -72,7 +72,8 @@ fn view<'m>(importer: &mut Importer<'m>, site: &Site<'m>) -> Result<(NodeView<'m
         }
         Some(DataType::String) if narrow::is_move_of_texts(op_type) && is_first => {}
         Some(data_type) if data_type == DataType::String || !narrow::is_move(op_type) => {
-            let reason = format!("{op_type} of elements of type {data_type} is not supported");
+            let hint = constant::instead(data_type);
+            let reason = format!("{op_type} of elements of type {data_type} is not supported{hint}");
             return Err(CompileError::unsupported(&site.location, reason));
         }
         _ => {}

@@ -60,7 +60,26 @@ fn texts_are_not_taken_for_numbers() {
         [node("Gather", &["x", "classes"], &["y"], &[])],
     ] {
         let error = refused(&nodes, port("y", STRING, &[5]));
-        assert!(error.contains("of elements of type STRING is not supported"), "{error}");
+        assert!(
+            error.contains("of elements of type STRING is not supported; devices hold numbers"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn inputs_of_texts_are_refused_before_sizes_are_asked_for() {
+    use crate::frontends::SourceModel;
+    let taken = |inputs: &[Message]| {
+        let y = port("y", INT64, &[3]);
+        let nodes = [node("Identity", &["n"], &["y"], &[])];
+        let bytes = model(&graph(&nodes, &[], inputs, &[y]), &[]);
+        Model::from_bytes(bytes).unwrap().takes_tensors("main")
+    };
+    taken(&[port("n", INT64, &[3])]).unwrap();
+    let error = taken(&[port("n", INT64, &[3]), port("words", STRING, &[3])]).unwrap_err().to_string();
+    for part in ["the input 'words' has elements of type STRING", "before the call", "halite.onnxruntime"] {
+        assert!(error.contains(part), "{error}");
     }
 }
 

@@ -6,6 +6,7 @@ mod batches;
 mod common;
 mod drafts;
 mod encoders;
+mod matrix;
 mod recurrent;
 
 use std::{fs, ops::ControlFlow};

@@ -1,6 +1,8 @@
 //! The choice of the next token: which ones count, and which of them it is.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
+
+use crate::json::{JsonAnswer, TokenTexts};
 
 /// How the next token is chosen. The steps go in this order: penalties, the most likely `top_k`, those that make up `top_p`,
 /// those at least `min_p` as likely as the first, temperature.
@@ -79,12 +81,29 @@ impl Sampling {
 pub struct Sampler {
     sampling: Sampling,
     random: u64,
+    /// The answer so far, where it has to be a JSON object.
+    json: Option<JsonAnswer>,
 }
 
 impl Sampler {
     /// A sampler at the beginning of its random numbers.
     pub fn new(sampling: Sampling) -> Sampler {
-        Sampler { random: sampling.seed, sampling }
+        Sampler { random: sampling.seed, sampling, json: None }
+    }
+
+    /// One whose tokens make one JSON object, and then end.
+    pub fn json(sampling: Sampling, tokens: Arc<TokenTexts>) -> Sampler {
+        Sampler { json: Some(JsonAnswer::new(tokens)), ..Sampler::new(sampling) }
+    }
+
+    /// Whether it always takes the most likely token, whatever was there before.
+    pub fn is_greedy(&self) -> bool {
+        self.json.is_none() && self.sampling.is_greedy()
+    }
+
+    /// Whether which tokens count depends on those before.
+    pub fn looks_back(&self) -> bool {
+        self.json.is_some() || self.sampling.is_penalized()
     }
 
     /// How it chooses.
@@ -94,7 +113,15 @@ impl Sampler {
 
     /// The next token after `before`. `None` where there are no logits, or none of them is a number.
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let s = &self.sampling;
+        let chosen = self.chosen(logits, before);
+        if let (Some(json), Some(token)) = (&mut self.json, chosen) {
+            json.add(token);
+        }
+        chosen
+    }
+
+    fn chosen(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
+        let (s, json) = (&self.sampling, self.json.as_ref());
         let recent = &before[before.len().saturating_sub(s.repeat_last)..];
         let times = match s.is_penalized() {
             true => times(recent),
@@ -106,6 +133,7 @@ impl Sampler {
         };
         let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
         let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
+        let all = all.filter(|(id, _)| json.is_none_or(|json| json.takes(*id)));
         if s.temperature <= 0.0 {
             // Of equal ones the first.
             return all.reduce(|best, own| if own.1 > best.1 { own } else { best }).map(|(id, _)| id);

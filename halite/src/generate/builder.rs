@@ -1,6 +1,9 @@
 //! From the builder of a session to a generator.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use halite_compiler::{BATCH, TokenChoice, VERIFY};
 use halite_text::{ChatTemplate, TextFiles, Vocabulary};
@@ -206,7 +209,8 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         encoder: Encoder::of(&session, (start, tokenizer.vocabulary().len()), context)?,
     });
     let draft = drafted.map(|drafted| draft_of(&session, drafted)).transpose()?;
-    let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
+    let inner =
+        Inner { session, calls, tokenizer, template, context, cache_types, draft, texts: OnceLock::new() };
     Ok(Generator { inner: Arc::new(inner) })
 }
 
@@ -308,7 +312,16 @@ fn of_decoder(
     let context = options.context_of(stated);
     let (calls, cache_types, draft) = (Calls::Decoder(decoder), options.cache_types, None);
     Ok(Generator {
-        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+        inner: Arc::new(Inner {
+            session,
+            calls,
+            tokenizer,
+            template,
+            context,
+            cache_types,
+            draft,
+            texts: OnceLock::new(),
+        }),
     })
 }
 

@@ -22,9 +22,9 @@ mod sequence;
 mod source;
 mod tokenizers;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use halite_text::{ChatTemplate, TextError, Tokenizer};
+use halite_text::{ChatTemplate, TextError, TokenTexts, Tokenizer};
 
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
@@ -77,6 +77,8 @@ struct Inner {
     cache_types: [CacheType; 2],
     /// The model that writes ahead of this one.
     draft: Option<Draft>,
+    /// The texts of its tokens, where somebody wanted them.
+    texts: OnceLock<Arc<TokenTexts>>,
 }
 
 /// How logits come of tokens.
@@ -184,6 +186,15 @@ impl Generator {
     /// Whether a token ends what the model says.
     pub fn is_end(&self, token: u32) -> bool {
         self.inner.tokenizer.is_end(token)
+    }
+
+    /// A sampler whose tokens make one JSON object, whatever the model likes, and then end. It looks at all tokens each time, on the host.
+    /// What the object says is the model's: ask for JSON in the prompt, too. An answer that ends for its length is the beginning of an object.
+    pub fn json_sampler(&self, sampling: Sampling) -> Sampler {
+        let count = self.vocabulary_len() as u32;
+        let one = |token| (self.bytes(token), self.is_end(token));
+        let texts = self.inner.texts.get_or_init(|| Arc::new(TokenTexts::new((0..count).map(one))));
+        Sampler::json(sampling, texts.clone())
     }
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.

@@ -38,6 +38,8 @@ pub(super) struct Wanted {
     pub counts: bool,
     pub stops: Vec<String>,
     pub sampling: Sampling,
+    /// Whether it is a JSON object.
+    pub json: bool,
 }
 
 /// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
@@ -133,7 +135,6 @@ impl Fields {
             ("echo", false.into()),
             ("suffix", "".into()),
             ("best_of", 1.into()),
-            ("response_format", serde_json::json!({"type": "text"})),
         ])?;
         let most = match self.most("max_completion_tokens")? {
             None => self.most("max_tokens")?,
@@ -160,7 +161,23 @@ impl Fields {
             counts: counts.and_then(Value::as_bool).unwrap_or(false),
             stops: self.stops()?,
             sampling: self.sampling()?,
+            json: self.wants_json()?,
         })
+    }
+
+    /// Whether the answer has to be a JSON object.
+    fn wants_json(&self) -> Result<bool> {
+        let field = "response_format";
+        let Some(format) = self.get(field) else { return Ok(false) };
+        match format.get("type").and_then(Value::as_str) {
+            Some("text") => Ok(false),
+            Some("json_object") => Ok(true),
+            Some(other) => {
+                let text = format!("'{field}' of the type {other}; there are text and json_object");
+                Err(Refusal::field(field, text).code("unsupported"))
+            }
+            None => Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+        }
     }
 
     fn sampling(&self) -> Result<Sampling> {
@@ -324,6 +341,10 @@ mod tests {
         assert_eq!(refused(json!({"max_tokens": -2})), "max_tokens");
         assert_eq!(refused(json!({"frequency_penalty": 3})), "frequency_penalty");
         assert_eq!(refused(json!({"logprobs": 3})), "logprobs");
+        assert_eq!(refused(json!({"response_format": {"type": "json_schema"}})), "response_format");
+        assert_eq!(refused(json!({"response_format": "text"})), "response_format");
+        let wants_json = |kind| fields(json!({"response_format": {"type": kind}})).wanted().unwrap().json;
+        assert!(wants_json("json_object") && !wants_json("text"));
         assert_eq!(refused(json!({"stop": [""]})), "stop");
         assert!(
             fields(json!({"logprobs": null, "presence_penalty": 0.0, "logprobs": false})).wanted().is_ok()

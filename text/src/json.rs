@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 /// Objects and lists within each other, at most.
 const MOST_DEPTH: u8 = 128;
-/// White space in a row, at most: a model that likes nothing else must not write it for ever.
-const MOST_SPACE: u8 = 64;
+/// White space in a row, at most: a model that likes nothing else must not write it for ever. In front of the object there is less.
+const MOST_SPACE: u8 = 24;
+const MOST_AHEAD: u8 = 2;
+/// Bytes of a number, at most, of which two digits are its power of ten: others read all such numbers.
+const MOST_DIGITS: u8 = 48;
 
 /// Where a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,8 @@ enum Place {
     Follow(u8, u8, u8),
     /// In a word of which this is missing.
     Word(&'static [u8]),
-    Number(Digits),
+    /// In a number, of so many bytes so far.
+    Number(Digits, u8),
     /// Behind the object.
     End,
 }
@@ -50,12 +54,13 @@ enum Digits {
     Exponent,
     Sign,
     Power,
+    Powers,
 }
 
 impl Digits {
     /// Behind another byte; `None` where that is no part of the number.
     fn behind(self, byte: u8) -> Option<Digits> {
-        use Digits::{Exponent, Fraction, Minus, Point, Power, Sign, Whole, Zero};
+        use Digits::{Exponent, Fraction, Minus, Point, Power, Powers, Sign, Whole, Zero};
         Some(match (self, byte) {
             (Minus, b'0') => Zero,
             (Minus, b'1'..=b'9') | (Whole, b'0'..=b'9') => Whole,
@@ -63,13 +68,14 @@ impl Digits {
             (Point | Fraction, b'0'..=b'9') => Fraction,
             (Zero | Whole | Fraction, b'e' | b'E') => Exponent,
             (Exponent, b'+' | b'-') => Sign,
-            (Exponent | Sign | Power, b'0'..=b'9') => Power,
+            (Exponent | Sign, b'0'..=b'9') => Power,
+            (Power, b'0'..=b'9') => Powers,
             _ => return None,
         })
     }
 
     fn may_end(self) -> bool {
-        matches!(self, Digits::Zero | Digits::Whole | Digits::Fraction | Digits::Power)
+        matches!(self, Digits::Zero | Digits::Whole | Digits::Fraction | Digits::Power | Digits::Powers)
     }
 }
 
@@ -109,8 +115,8 @@ impl JsonText {
                 Some(if rest.is_empty() { Place::Behind } else { Place::Word(rest) })
             }
             Place::Word(_) | Place::End => None,
-            Place::Number(digits) => match digits.behind(byte) {
-                Some(digits) => Some(Place::Number(digits)),
+            Place::Number(digits, length) => match digits.behind(byte) {
+                Some(digits) => (length < MOST_DIGITS).then_some(Place::Number(digits, length + 1)),
                 None if digits.may_end() => {
                     self.place = Place::Behind;
                     return self.push(byte);
@@ -119,7 +125,7 @@ impl JsonText {
             },
             _ if matches!(byte, b' ' | b'\n' | b'\t' | b'\r') => {
                 self.spaces += 1;
-                return self.spaces <= MOST_SPACE;
+                return self.spaces <= if self.place == Place::Begin { MOST_AHEAD } else { MOST_SPACE };
             }
             _ => self.between(byte),
         };
@@ -157,9 +163,9 @@ impl JsonText {
             b't' => Some(Place::Word(b"rue")),
             b'f' => Some(Place::Word(b"alse")),
             b'n' => Some(Place::Word(b"ull")),
-            b'-' => Some(Place::Number(Digits::Minus)),
-            b'0' => Some(Place::Number(Digits::Zero)),
-            b'1'..=b'9' => Some(Place::Number(Digits::Whole)),
+            b'-' => Some(Place::Number(Digits::Minus, 1)),
+            b'0' => Some(Place::Number(Digits::Zero, 1)),
+            b'1'..=b'9' => Some(Place::Number(Digits::Whole, 1)),
             _ => None,
         }
     }
@@ -298,6 +304,7 @@ mod tests {
             "{\"a\":1.}",
             "{\"a\":-}",
             "{\"a\":1e}",
+            "{\"a\":1e100",
             "{\"a\":tru}",
             "{\"a\":[1,]",
             "{\"a\":[1}",
@@ -320,7 +327,11 @@ mod tests {
         let deep = format!("{{\"a\":{}", "[".repeat(usize::from(MOST_DEPTH)));
         assert_eq!(is_whole(&deep), None);
         assert!(is_whole(&deep[..deep.len() - 1]).is_some());
-        assert_eq!(is_whole(&" ".repeat(usize::from(MOST_SPACE) + 1)), None);
+        let spaced = |ahead: u8, within: u8| {
+            is_whole(&format!("{}{{{}", " ".repeat(ahead.into()), " ".repeat(within.into())))
+        };
+        assert_eq!(spaced(MOST_AHEAD, MOST_SPACE), Some(false));
+        assert_eq!((spaced(MOST_AHEAD + 1, 0), spaced(0, MOST_SPACE + 1)), (None, None));
     }
 
     /// Whatever is drawn of bytes that may come next is JSON for others, too.

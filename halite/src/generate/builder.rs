@@ -1,9 +1,6 @@
 //! From the builder of a session to a generator.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use halite_compiler::{BATCH, TokenChoice, VERIFY};
 use halite_text::{ChatTemplate, TextFiles, Vocabulary};
@@ -209,8 +206,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         encoder: Encoder::of(&session, (start, tokenizer.vocabulary().len()), context)?,
     });
     let draft = drafted.map(|drafted| draft_of(&session, drafted)).transpose()?;
-    let inner =
-        Inner { session, calls, tokenizer, template, context, cache_types, draft, texts: OnceLock::new() };
+    let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
     Ok(Generator { inner: Arc::new(inner) })
 }
 
@@ -312,16 +308,7 @@ fn of_decoder(
     let context = options.context_of(stated);
     let (calls, cache_types, draft) = (Calls::Decoder(decoder), options.cache_types, None);
     Ok(Generator {
-        inner: Arc::new(Inner {
-            session,
-            calls,
-            tokenizer,
-            template,
-            context,
-            cache_types,
-            draft,
-            texts: OnceLock::new(),
-        }),
+        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
     })
 }
 

@@ -22,16 +22,16 @@ mod sequence;
 mod source;
 mod tokenizers;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use halite_text::{ChatTemplate, TextError, TokenTexts, Tokenizer};
+use halite_text::{ChatTemplate, TextError, Tokenizer};
 
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use drafting::Drafted;
 pub use embed::Embedder;
-pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
+pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts, TokenTexts};
 pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
@@ -77,8 +77,6 @@ struct Inner {
     cache_types: [CacheType; 2],
     /// The model that writes ahead of this one.
     draft: Option<Draft>,
-    /// The texts of its tokens, where somebody wanted them.
-    texts: OnceLock<Arc<TokenTexts>>,
 }
 
 /// How logits come of tokens.
@@ -191,10 +189,7 @@ impl Generator {
     /// A sampler whose tokens make one JSON object, whatever the model likes, and then end. It looks at all tokens each time, on the host.
     /// What the object says is the model's: ask for JSON in the prompt, too. An answer that ends for its length is the beginning of an object.
     pub fn json_sampler(&self, sampling: Sampling) -> Sampler {
-        let count = self.vocabulary_len() as u32;
-        let one = |token| (self.bytes(token), self.is_end(token));
-        let texts = self.inner.texts.get_or_init(|| Arc::new(TokenTexts::new((0..count).map(one))));
-        Sampler::json(sampling, texts.clone())
+        Sampler::json(sampling, self.inner.tokenizer.texts())
     }
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.

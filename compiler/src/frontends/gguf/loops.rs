@@ -1,9 +1,11 @@
 //! Models whose tokens go through layers several times, each time with caches of their own.
 
-use super::{Result, file::invalid, keys::Keys, stacks::Stacks};
-
-/// Most layers of a model.
-pub(super) const MOST_LAYERS: u64 = 4096;
+use super::{
+    Result,
+    file::invalid,
+    keys::Keys,
+    stacks::{MOST_LAYERS, Stacks},
+};
 
 /// In which order tokens go through layers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,18 +1,13 @@
 //! Models of two stacks of layers: one that tokens go through often, and one behind it, with a state of a token for each.
 
-use halite_ops::expression::Function;
-
 use super::{
     Result,
-    file::{invalid, missing, unsupported},
+    file::{invalid, unsupported},
     keys::Keys,
-    layer::{Call, Given, Held},
-    loops::MOST_LAYERS,
 };
-use crate::{build::Builder, graph::TensorId};
 
-/// What the state of the low stack begins as.
-const BEGIN: &str = "hrm.z_l_init";
+/// Most layers of a model.
+pub(super) const MOST_LAYERS: u64 = 4096;
 
 /// The stacks: the first layers are the low one, those behind them the high one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,42 +55,5 @@ impl Stacks {
     pub fn order(&self) -> Vec<u64> {
         let cycle = (0..self.low).flat_map(|_| 0..self.layers).chain(self.layers..2 * self.layers);
         (0..self.cycles).flat_map(|_| cycle.clone()).collect()
-    }
-}
-
-impl Call<'_> {
-    /// The states behind all passes of tokens that are `wanted`, without the last norm, and what layers keep.
-    pub fn layers_of_stacks(
-        &self,
-        b: &mut Builder,
-        x: TensorId,
-        stacks: Stacks,
-        (before, wanted): (&[Held], Option<TensorId>),
-    ) -> Result<(TensorId, Vec<Held>)> {
-        let begin = self.tensors.vector(b, BEGIN, self.hyper.width)?.ok_or_else(|| missing(BEGIN))?;
-        let (mut high, mut low, mut kept) = (x, begin, Vec::new());
-        let passes = stacks.cycles * (stacks.low + 1);
-        for pass in 0..passes {
-            let mut state = b.binary(Function::Add, high, low)?;
-            for place in pass * stacks.layers..(pass + 1) * stacks.layers {
-                // Behind the last layer nothing reads the other tokens any more.
-                let is_last = place + 1 == passes * stacks.layers;
-                let (layer, held) = (self.hyper.loops.order[place as usize], &before[place as usize]);
-                let given = Given { layer, x: state, held, wanted: wanted.filter(|_| is_last) };
-                let (behind, own) = self.layer(b, given)?;
-                state = behind;
-                kept.push(own);
-            }
-            if pass + 1 == passes {
-                // The model's norm is that of the last pass.
-                return Ok((state, kept));
-            }
-            let normed = self.norm(b, state, None, None)?;
-            match (pass + 1) % (stacks.low + 1) {
-                0 => high = normed,
-                _ => low = normed,
-            }
-        }
-        Ok((high, kept))
     }
 }

@@ -1,12 +1,19 @@
 //! The way of tokens' states from embeddings through all layers, in steps that keep caches and of texts as a whole.
 
+use halite_ops::expression::Function;
+
 use super::{
     Result,
+    file::missing,
     layer::{Call, Given, Held},
     paths::{Connections, Paths},
+    stacks::Stacks,
     streams::Streams,
 };
 use crate::{SourceLocation, build::Builder, graph::TensorId};
+
+/// What the state of the low stack begins as, where there are two.
+const BEGIN: &str = "hrm.z_l_init";
 
 impl Call<'_> {
     /// What the first layer is given, of the embeddings of tokens. Sets what layers take of these.
@@ -111,5 +118,40 @@ impl Call<'_> {
         b.at(SourceLocation::new("output"));
         let x = wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?;
         Ok((self.disconnected(b, x, connections)?, layers))
+    }
+
+    /// The states behind all passes of tokens that are `wanted`, without the last norm, and what layers keep.
+    fn layers_of_stacks(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        stacks: Stacks,
+        (before, wanted): (&[Held], Option<TensorId>),
+    ) -> Result<(TensorId, Vec<Held>)> {
+        let begin = self.tensors.vector(b, BEGIN, self.hyper.width)?.ok_or_else(|| missing(BEGIN))?;
+        let (mut high, mut low, mut kept) = (x, begin, Vec::new());
+        let passes = stacks.cycles * (stacks.low + 1);
+        for pass in 0..passes {
+            let mut state = b.binary(Function::Add, high, low)?;
+            for place in pass * stacks.layers..(pass + 1) * stacks.layers {
+                // Behind the last layer nothing reads the other tokens any more.
+                let is_last = place + 1 == passes * stacks.layers;
+                let (layer, held) = (self.hyper.loops.order[place as usize], &before[place as usize]);
+                let given = Given { layer, x: state, held, wanted: wanted.filter(|_| is_last) };
+                let (behind, own) = self.layer(b, given)?;
+                state = behind;
+                kept.push(own);
+            }
+            if pass + 1 == passes {
+                // The model's norm is that of the last pass.
+                return Ok((state, kept));
+            }
+            let normed = self.norm(b, state, None, None)?;
+            match (pass + 1) % (stacks.low + 1) {
+                0 => high = normed,
+                _ => low = normed,
+            }
+        }
+        Ok((high, kept))
     }
 }

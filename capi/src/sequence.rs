@@ -99,6 +99,7 @@ impl halite_generation {
             repeat_penalty: self.repeat_penalty,
             repeat_last: self.repeat_last,
             seed: self.seed,
+            ..Sampling::default()
         }
     }
 }

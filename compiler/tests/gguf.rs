@@ -197,7 +197,7 @@ fn vectors_of_encoders_are_those_of_llama_cpp() {
         let found = function.versions.remove(0).evaluate(&[Values::Int(tokens)]).unwrap();
         let (found, largest) = (found[0].floats(), wanted.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
         println!("{name}: {} of {largest}", furthest(&found, &wanted));
-        assert!(found.len() == wanted.len() && furthest(&found, &wanted) < 2e-3, "{name}");
+        assert!(found.len() == wanted.len() && furthest(&found, &wanted) < 5e-3, "{name}");
     }
 }
 

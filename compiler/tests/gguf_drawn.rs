@@ -76,6 +76,8 @@ fn what_layers_with_states_and_loops_lack_is_told_by_its_name() {
         ("minimax-m3", "minimax-m3.attention.indexer.block_size", "minimax-m3.attention.indexer.block_sizx"),
         ("minimax-m3", "blk.1.indexer.q_proj.weight", "blk.1.indexer.q_prox.weight"),
         ("nanbeige", "nanbeige.num_loops", "nanbeige.num_loopx"),
+        ("hrm_text", "hrm_text.hrm.l_cycles", "hrm_text.hrm.l_cyclex"),
+        ("hrm_text", "hrm.z_l_init", "hrm.z_l_inix"),
         ("maion-coder", "blk.1.ffn_latent_up.weight", "blk.1.ffn_latent_ux.weight"),
         ("talkie", "blk.1.layer_output_scale.weight", "blk.1.layer_output_scalx.weight"),
     ] {

@@ -17,7 +17,8 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 90] = [
+pub(crate) const FAMILIES: [&str; 91] = [
+    "hrm_text",
     "bailingmoe3",
     "spark2_5",
     "muse-glimmer",
@@ -143,7 +144,7 @@ pub(crate) const KEEPING: [&str; 11] = [
 ];
 
 /// Encoders of `conformance/models/gguf_families.py`.
-pub(crate) const ENCODERS: [&str; 9] = [
+pub(crate) const ENCODERS: [&str; 14] = [
     "t5encoder",
     "gemma-embedding",
     "jina-bert-v3",
@@ -153,10 +154,16 @@ pub(crate) const ENCODERS: [&str; 9] = [
     "neo-bert",
     "llama-vectors",
     "gemma2-vectors",
+    "muse-glimmer-vectors",
+    "gemma4-vectors",
+    "hy_v4-vectors",
+    "kimi-k3-vectors",
+    "hrm_text-vectors",
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 26] = [
+pub(crate) const STEPPED: [&str; 27] = [
+    "hrm_text",
     "k2-horizon",
     "dots3note",
     "minimax-m3",

@@ -11,8 +11,11 @@ import tempfile
 import numpy as np
 from gguf import GGMLQuantizationType as Type, GGUFWriter, RopeScalingType, dequantize, quantize
 
-WIDTH, HEADS, KV_HEADS, DIM, INNER, CONTEXT = 32, 2, 1, 32, 64, 128
-EXPERTS, EXPERT_INNER = 8, 32
+from gguf_sizes import (
+    BARE, CONTEXT, DIM, EXPERT_INNER, EXPERTS, HEADS, INNER, KDA, KDA_TAPS, KV_HEADS, Q_RANK, RANK, SHORT, SSM_GROUPS, SSM_HEADS, SSM_INNER, SSM_STATE,
+    SSM_TAPS, TURNED, VALUE, WIDTH,
+)  # fmt: skip
+
 # Tokens of the prompt, and how many come one by one behind it.
 PROMPT, STEPS = 40, 6
 
@@ -59,8 +62,6 @@ LATE_EXPERTS = {**MIXTURE, "leading_dense_block_count": 1}
 YARN = {"rope.scaling.type": RopeScalingType.YARN.value, "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}
 SECTIONS = {"rope.dimension_sections": [8, 4, 4, 0]}
 
-# Latent attention: ranks, the part of a head without and with rotary embedding, and values of heads.
-Q_RANK, RANK, BARE, TURNED, VALUE = 32, 32, 32, 16, 32
 LATENT_KEYS = {
     "attention.q_lora_rank": Q_RANK, "attention.kv_lora_rank": RANK, "rope.dimension_count": TURNED,
     "attention.head_count_kv": 1, "attention.key_length": RANK + TURNED, "attention.value_length": RANK,
@@ -179,9 +180,7 @@ CASES |= {
         [[*CONV, *FEED_NORM, *DENSE], [*SMALL_ATTENTION, *FEED_NORM, *ROUTED, *CHOICE], [*CONV, *FEED_NORM, *ROUTED, *CHOICE]], LFM2_MODEL,
     ),
 }  # fmt: skip
-# State-space layers: elements of all heads, heads, groups of heads, places of a state, taps of the convolution. The last two are read as
-# heads of keys and elements of a key by delta nets.
-SSM_INNER, SSM_HEADS, SSM_GROUPS, SSM_STATE, SSM_TAPS = 64, 4, 2, 16, 4
+# State-space layers.
 SSM_CONV = SSM_INNER + 2 * SSM_GROUPS * SSM_STATE
 SSM_KEYS = {
     "ssm.conv_kernel": SSM_TAPS, "ssm.inner_size": SSM_INNER, "ssm.state_size": SSM_STATE, "ssm.time_step_rank": SSM_HEADS,
@@ -548,7 +547,6 @@ LATE = [
 PLAMO2 = [["post_attention_norm!", WIDTH], *FEED_NORM, *GEGLU, ["post_ffw_norm!", WIDTH]]
 PLAMO2_ATTENTION = [*attention(SMALL, fused=True), ["attn_q_norm", HEADS, SMALL], ["attn_k_norm", KV_HEADS, SMALL]]
 # Delta nets with a decay of each place, beside latent attention without rotary embedding. What the metadata say of values is not read.
-KDA, KDA_TAPS = 16, 4
 
 
 def kda(width, heads, size, taps):
@@ -584,10 +582,9 @@ CONNECTED = [
 ]  # fmt: skip
 K3_KDA = [["ssm_a", HEADS] if part[0] == "ssm_a" else ["ssm_g", HEADS * KDA, WIDTH] if part[0] == "ssm_g_a" else part for part in KIMI_KDA if part[0] != "ssm_g_b"]
 K3_RES = [["attn_res_score", WIDTH], ["ffn_res_score", WIDTH]]
-K3_SHORT = 64
 K3_ROUTED = [
-    ["ffn_gate_inp", EXPERTS, WIDTH], *[[f"ffn_{name}_exps", EXPERTS, *([K3_SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, K3_SHORT])] for name in ("gate", "up", "down")],
-    ["ffn_routed_down", K3_SHORT, WIDTH], ["ffn_routed_up", WIDTH, K3_SHORT], ["ffn_routed_norm", K3_SHORT], *SHARED, *CHOICE,
+    ["ffn_gate_inp", EXPERTS, WIDTH], *[[f"ffn_{name}_exps", EXPERTS, *([SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, SHORT])] for name in ("gate", "up", "down")],
+    ["ffn_routed_down", SHORT, WIDTH], ["ffn_routed_up", WIDTH, SHORT], ["ffn_routed_norm", SHORT], *SHARED, *CHOICE,
 ]  # fmt: skip
 CASES |= {
     "deepseek32": (
@@ -620,7 +617,7 @@ CASES |= {
     ),
     "kimi-k3": (
         "kimi-k3",
-        {**KIMI_KEYS, "activation.situ_beta": 0.5, "activation.situ_linear_beta": 0.7, "attn_res.block_size": 2, "expert_latent_length": K3_SHORT, "kda.gate_lower_bound": -5.0},
+        {**KIMI_KEYS, "activation.situ_beta": 0.5, "activation.situ_linear_beta": 0.7, "attn_res.block_size": 2, "expert_latent_length": SHORT, "kda.gate_lower_bound": -5.0},
         [
             [*K3_KDA, *K3_RES, *DENSE],
             [NORM, ["attn_q", HEADS * (BARE + TURNED), WIDTH], *LATENT_KV, *FOLDED, ["attn_gate", HEADS * VALUE, WIDTH], *FEED_NORM, *K3_RES, *K3_ROUTED],
@@ -631,7 +628,6 @@ CASES |= {
 }
 # Layers gone through twice; embeddings that layers add again; experts on a shorter row, and with limits, in models whose layers have windows and
 # rotary embedding or neither.
-SHORT = 64
 SHORT_ROUTED = [[f"ffn_{name}_exps", EXPERTS, *([SHORT, EXPERT_INNER] if name == "down" else [EXPERT_INNER, SHORT])] for name in ("gate", "up", "down")]
 WINDOWS = {"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False]}
 TURNED_IN_WINDOWS = [*attention(DIM), *HEAD_NORMS]
@@ -692,15 +688,32 @@ CASES |= {
         [[*LATENT, ["attn_k_norm", TURNED], HEAD_GATE, *INDEXER, *DENSE], [*NARROW, ["attn_k_norm", TURNED], HEAD_GATE, *ROUTED, *SHARED, *CHOICE]],
     ),
 }  # fmt: skip
+# Two stacks of layers, gone through in cycles.
+STACK = [*PLAIN[1:], WIDE_GATE, *DENSE]
+CASES["hrm_text"] = (
+    "hrm_text", {"hrm.layers_per_stack": 2, "hrm.h_cycles": 2, "hrm.l_cycles": 2, "block_count": 12, "embedding_scale": 3.0}, [STACK] * 4,
+    [["output", "vocabulary", WIDTH], ["hrm.z_l_init!", WIDTH]],
+)  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
 )  # fmt: skip
 
+# Decoders whose metadata say how vectors are made: with norms of embeddings, rows of tokens for each layer, several states, two stacks.
+for name in ("muse-glimmer", "gemma4", "hy_v4", "kimi-k3", "hrm_text"):
+    arch, keys, *parts = CASES[name]
+    ENCODERS[f"{name}-vectors"] = (arch, {**keys, "pooling_type": 3}, *parts)
 
-def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
-    """A file, with matrices in Q8_0; or with the same numbers as f32. `added` is how much each part adds where norms are behind it, `rate`
-    a factor of how fast states decay."""
+
+
+def kind_of(name, length):
+    """The type of a matrix with rows of so many elements."""
+    return Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0
+
+
+def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_of=kind_of, pack=quantize, unpack=dequantize):
+    """A file, with matrices of some types; or with the same numbers as f32. `added` is how much each part adds where norms are behind it,
+    `rate` a factor of how fast states decay."""
     arch, own, layers, *model = {**CASES, **ENCODERS}[case]
     random = np.random.default_rng(seed)
     added = added or (0.2 if len(layers) > 12 else 1.0)
@@ -738,10 +751,10 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0):
         if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] % 32 != 0:
             w.add_tensor(name, made)
             return
-        kind = Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0
-        packed = quantize(made, kind)
+        kind = kind_of(name, dims[-1])
+        packed = pack(made, kind)
         if as_floats:
-            w.add_tensor(name, dequantize(packed, kind).astype(np.float32).reshape(made.shape))
+            w.add_tensor(name, unpack(packed, kind).astype(np.float32).reshape(made.shape))
         else:
             w.add_tensor(name, packed, raw_dtype=kind)
 

@@ -96,7 +96,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
     CacheType, ChooseOn, Drafted, Embedder, Generator, GeneratorOptions, Message, Next, Piece, Sampler,
-    Sampling, Sequence, Stop, StopTexts, TextDecoder,
+    Sampling, Sequence, Stop, StopTexts, TextDecoder, TokenTexts,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

@@ -75,6 +75,7 @@ pub fn sampling(floats: [jfloat; 4], counts: [jint; 2], seed: jlong) -> Sampling
         repeat_penalty: float(penalty, own.repeat_penalty),
         repeat_last: count(penalty_last, own.repeat_last),
         seed: seed.cast_unsigned(),
+        ..own
     }
 }
 

@@ -42,6 +42,7 @@ impl Wanted {
             repeat_penalty: self.repeat_penalty.unwrap_or(own.repeat_penalty),
             repeat_last: self.repeat_last.unwrap_or(own.repeat_last),
             seed: self.seed.unwrap_or(own.seed),
+            ..own
         }
     }
 }

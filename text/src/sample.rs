@@ -1,5 +1,9 @@
 //! The choice of the next token: which ones count, and which of them it is.
 
+use std::{collections::HashMap, sync::Arc};
+
+use crate::json::{JsonAnswer, TokenTexts};
+
 /// How the next token is chosen. The steps go in this order: penalties, the most likely `top_k`, those that make up `top_p`,
 /// those at least `min_p` as likely as the first, temperature.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +18,10 @@ pub struct Sampling {
     pub min_p: f32,
     /// What logits of tokens that were there lately are divided by, or multiplied where they are negative; 1 for nothing.
     pub repeat_penalty: f32,
+    /// What is taken from logits of tokens that were there lately, for each time that they were; 0 for nothing.
+    pub frequency_penalty: f32,
+    /// What is taken from them once, however often they were there; 0 for nothing.
+    pub presence_penalty: f32,
     /// How many of the last tokens were there lately.
     pub repeat_last: usize,
     /// Where random numbers begin: the same seed gives the same choices.
@@ -28,6 +36,8 @@ impl Default for Sampling {
             top_p: 0.95,
             min_p: 0.05,
             repeat_penalty: 1.0,
+            frequency_penalty: 0.0,
+            presence_penalty: 0.0,
             repeat_last: 64,
             seed: 0,
         }
@@ -47,7 +57,22 @@ impl Sampling {
 
     /// Whether tokens that were there lately count less.
     pub fn is_penalized(&self) -> bool {
+        self.is_divided() || self.frequency_penalty != 0.0 || self.presence_penalty != 0.0
+    }
+
+    /// Whether logits of tokens that were there lately are divided.
+    fn is_divided(&self) -> bool {
         self.repeat_penalty != 1.0 && self.repeat_penalty > 0.0
+    }
+
+    /// The logit of a token that was there so many times lately.
+    fn penalized(&self, logit: f32, times: u32) -> f32 {
+        let divided = match self.is_divided() {
+            true if logit > 0.0 => logit / self.repeat_penalty,
+            true => logit * self.repeat_penalty,
+            false => logit,
+        };
+        divided - self.frequency_penalty * times as f32 - self.presence_penalty
     }
 }
 
@@ -56,12 +81,29 @@ impl Sampling {
 pub struct Sampler {
     sampling: Sampling,
     random: u64,
+    /// The answer so far, where it has to be a JSON object.
+    json: Option<JsonAnswer>,
 }
 
 impl Sampler {
     /// A sampler at the beginning of its random numbers.
     pub fn new(sampling: Sampling) -> Sampler {
-        Sampler { random: sampling.seed, sampling }
+        Sampler { random: sampling.seed, sampling, json: None }
+    }
+
+    /// One whose tokens make one JSON object, and then end.
+    pub fn json(sampling: Sampling, tokens: Arc<TokenTexts>) -> Sampler {
+        Sampler { json: Some(JsonAnswer::new(tokens)), ..Sampler::new(sampling) }
+    }
+
+    /// Whether it always takes the most likely token, whatever was there before.
+    pub fn is_greedy(&self) -> bool {
+        self.json.is_none() && self.sampling.is_greedy()
+    }
+
+    /// Whether which tokens count depends on those before.
+    pub fn looks_back(&self) -> bool {
+        self.json.is_some() || self.sampling.is_penalized()
     }
 
     /// How it chooses.
@@ -71,16 +113,27 @@ impl Sampler {
 
     /// The next token after `before`. `None` where there are no logits, or none of them is a number.
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let s = &self.sampling;
+        let chosen = self.chosen(logits, before);
+        if let (Some(json), Some(token)) = (&mut self.json, chosen) {
+            json.add(token);
+        }
+        chosen
+    }
+
+    fn chosen(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
+        let (s, json) = (&self.sampling, self.json.as_ref());
         let recent = &before[before.len().saturating_sub(s.repeat_last)..];
-        let penalized = s.is_penalized();
-        let value = |id: u32, logit: f32| match penalized && recent.contains(&id) {
-            true if logit > 0.0 => logit / s.repeat_penalty,
-            true => logit * s.repeat_penalty,
-            false => logit,
+        let times = match s.is_penalized() {
+            true => times(recent),
+            false => HashMap::new(),
+        };
+        let value = |id: u32, logit: f32| match times.get(&id) {
+            Some(times) => s.penalized(logit, *times),
+            None => logit,
         };
         let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
         let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
+        let all = all.filter(|(id, _)| json.is_none_or(|json| json.takes(*id)));
         if s.temperature <= 0.0 {
             // Of equal ones the first.
             return all.reduce(|best, own| if own.1 > best.1 { own } else { best }).map(|(id, _)| id);
@@ -144,6 +197,13 @@ impl Sampler {
     }
 }
 
+/// How often each token is there.
+fn times(tokens: &[u32]) -> HashMap<u32, u32> {
+    let mut times = HashMap::new();
+    tokens.iter().for_each(|id| *times.entry(*id).or_insert(0) += 1);
+    times
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +243,13 @@ mod tests {
         assert_eq!(greedy.choose(&[1.0, 1.5, -3.0], &[]), Some(1));
         assert_eq!(greedy.choose(&[1.0, 1.5, -3.0], &[1]), Some(0));
         assert_eq!(greedy.choose(&[f32::NAN], &[]), None);
+        // Once for each time, and once however often.
+        let less = |frequency_penalty, presence_penalty| {
+            let own = Sampling { frequency_penalty, presence_penalty, ..Sampling::greedy() };
+            Sampler::new(own).choose(&[1.0, 1.5, 1.9], &[2, 1, 2])
+        };
+        assert_eq!((less(0.0, 0.0), less(0.3, 0.0), less(0.0, 0.6)), (Some(2), Some(2), Some(2)));
+        assert_eq!((less(0.45, 0.0), less(0.0, 1.0), less(-1.0, 0.0)), (Some(1), Some(0), Some(2)));
         let run = |seed| {
             let mut sampler = Sampler::new(Sampling { seed, ..open() });
             (0..20).map(|_| sampler.choose(&[0.0; 8], &[]).unwrap()).collect::<Vec<_>>()

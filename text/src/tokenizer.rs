@@ -1,10 +1,14 @@
 //! Texts to tokens and back. The same steps serve the tokenizers of all files; `read` makes them of each kind.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
     TextError,
     decode::{Decoding, Place},
+    json::TokenTexts,
     model::Model,
     normalize::Normalize,
     special::{Part, Special, Specials},
@@ -39,6 +43,8 @@ pub struct Tokenizer {
     pub(crate) end: Option<u32>,
     /// Tokens that end what a model says.
     pub(crate) ends: Vec<u32>,
+    /// The texts of its tokens, where somebody wanted them.
+    texts: OnceLock<Arc<TokenTexts>>,
 }
 
 impl Tokenizer {
@@ -58,6 +64,7 @@ impl Tokenizer {
             begins_twice: false,
             begin: None,
             end: None,
+            texts: OnceLock::new(),
         }
     }
 
@@ -100,6 +107,13 @@ impl Tokenizer {
     /// The token of the beginning of a text.
     pub fn begin(&self) -> Option<u32> {
         self.begin
+    }
+
+    /// The texts of all tokens, which are made once.
+    pub fn texts(&self) -> Arc<TokenTexts> {
+        let one = |token| (self.bytes(token, false), self.is_end(token));
+        let all = || Arc::new(TokenTexts::new((0..self.vocabulary.len() as u32).map(one)));
+        self.texts.get_or_init(all).clone()
     }
 
     /// Whether a token ends what a model says.

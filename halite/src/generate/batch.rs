@@ -107,7 +107,7 @@ impl Generator {
         self.go_on(all, options, limits)?;
         let added = all.iter_mut().filter(|member| member.is_to_add()).filter_map(|member| {
             let Some(Next::Token(token)) = member.next else { return None };
-            let reads = !member.sampler.sampling().is_greedy();
+            let reads = !member.sampler.is_greedy();
             Some(Added { sequence: member.sequence, token, reads, sampler: Some(member.sampler) })
         });
         self.add(added.collect(), options)

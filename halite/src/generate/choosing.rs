@@ -74,8 +74,8 @@ impl Choosers {
     pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
         let sampling = sampler.sampling();
         let way = match sampling.temperature {
-            _ if sampling.is_greedy() => ChoiceWay::Greedy,
-            _ if sampling.is_penalized() || sampling.temperature <= 0.0 => return None,
+            _ if sampler.is_greedy() => ChoiceWay::Greedy,
+            _ if sampler.looks_back() || sampling.temperature <= 0.0 => return None,
             _ if (1..=MOST_CANDIDATES as usize).contains(&sampling.top_k) => ChoiceWay::Sample,
             _ => return None,
         };
@@ -109,7 +109,7 @@ pub(super) const MOST_LIKELY: [f32; 5] = [1.0, 2.0, 0.0, 1.0, 0.0];
 
 /// The numbers of [`halite_compiler::SAMPLING`] for a sampler's next token.
 pub(super) fn drawing(sampler: &mut Sampler) -> [f32; 5] {
-    if sampler.sampling().is_greedy() {
+    if sampler.is_greedy() {
         return MOST_LIKELY;
     }
     let random = sampler.fraction();

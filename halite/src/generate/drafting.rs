@@ -46,7 +46,7 @@ impl Verified {
         }
         let row = self.given;
         let likely = self.likely.get(row).and_then(|own| u32::try_from(*own).ok());
-        let is_enough = likely.is_some() && sampler.sampling().is_greedy();
+        let is_enough = likely.is_some() && sampler.is_greedy();
         let logits = match &self.logits {
             Some(logits) if !is_enough => logits.part(row..row + 1)?.to_vec::<f32>()?,
             _ => Vec::new(),

@@ -233,7 +233,7 @@ impl Held {
 
 /// Whether two samplers choose the same.
 pub(super) fn is_same(one: &Sampler, other: &Sampler) -> bool {
-    one == other || one.sampling().is_greedy() && other.sampling().is_greedy()
+    one == other || one.is_greedy() && other.is_greedy()
 }
 
 impl Ready {
@@ -374,7 +374,7 @@ impl Flight {
         for (member, next) in members.iter_mut().zip(next) {
             let Some(ticket) = &mut member.sequence.ticket else { continue };
             if let Some([_, after]) = &call.draws[ticket.row]
-                && !after.sampling().is_greedy()
+                && !after.is_greedy()
             {
                 *member.sampler = after.clone();
             }

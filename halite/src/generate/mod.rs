@@ -31,7 +31,7 @@ pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use drafting::Drafted;
 pub use embed::Embedder;
-pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts};
+pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts, TokenTexts};
 pub use members::Next;
 pub use run::{Piece, Stop};
 pub use sequence::Sequence;
@@ -184,6 +184,12 @@ impl Generator {
     /// Whether a token ends what the model says.
     pub fn is_end(&self, token: u32) -> bool {
         self.inner.tokenizer.is_end(token)
+    }
+
+    /// A sampler whose tokens make one JSON object, whatever the model likes, and then end. It looks at all tokens each time, on the host.
+    /// What the object says is the model's: ask for JSON in the prompt, too. An answer that ends for its length is the beginning of an object.
+    pub fn json_sampler(&self, sampling: Sampling) -> Sampler {
+        Sampler::json(sampling, self.inner.tokenizer.texts())
     }
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.

@@ -375,7 +375,7 @@ impl Sequence {
     /// There are no tokens yet, or the device fails.
     pub fn choose(&mut self, sampler: &mut Sampler, options: &RunOptions) -> Result<Option<u32>> {
         self.land()?;
-        if self.likely.is_some() && sampler.sampling().is_greedy() {
+        if self.likely.is_some() && sampler.is_greedy() {
             return Ok(self.likely);
         }
         if let Some(Chosen { token, samplers: [before, after] }) = &self.drawn

@@ -71,6 +71,24 @@ pub struct Flags {
     /// Makes tokens less likely that were there lately; 1 for not
     #[arg(long = "repeat-penalty", default_value = "1", value_name = "X", help_heading = "Choice of tokens")]
     repeat_penalty: f32,
+    /// What logits of tokens that were there lately are made less by, for each time; 0 for nothing
+    #[arg(
+        long = "frequency-penalty",
+        default_value = "0",
+        value_name = "X",
+        allow_negative_numbers = true,
+        help_heading = "Choice of tokens"
+    )]
+    frequency_penalty: f32,
+    /// The same once, however often they were there
+    #[arg(
+        long = "presence-penalty",
+        default_value = "0",
+        value_name = "X",
+        allow_negative_numbers = true,
+        help_heading = "Choice of tokens"
+    )]
+    presence_penalty: f32,
     /// How many of the last tokens were there lately
     #[arg(long = "repeat-last", default_value = "64", value_name = "N", help_heading = "Choice of tokens")]
     repeat_last: usize,
@@ -110,6 +128,7 @@ impl Flags {
         let part = |name, value| checked(name, value, (0.0..=1.0).contains(&value), "a number from 0 to 1");
         let (warmth, penalty) = (self.temperature, self.repeat_penalty);
         let at_least = |least: f32, value: f32| value >= least && value.is_finite();
+        let finite = |name, value: f32| checked(name, value, value.is_finite(), "a number");
         Ok(Sampling {
             temperature: checked("temperature", warmth, at_least(0.0, warmth), "a number from 0 up")?,
             top_k: self.top_k,
@@ -121,6 +140,8 @@ impl Flags {
                 at_least(f32::MIN_POSITIVE, penalty),
                 "a number above 0",
             )?,
+            frequency_penalty: finite("frequency-penalty", self.frequency_penalty)?,
+            presence_penalty: finite("presence-penalty", self.presence_penalty)?,
             repeat_last: self.repeat_last,
             seed: self.seed.unwrap_or_else(random_seed),
         })

@@ -62,6 +62,10 @@ fn run(flags: &Flags) -> Result<()> {
     match (failure, ended) {
         (Some(failure), _) => Err(failure.into()),
         (None, Err(error)) if flags.json => Err(Failure::from(error).beside_results()),
+        (None, Err(_)) if interrupt::interrupted() => {
+            interrupt::tell("interrupted; the text so far is whole");
+            Err(Failure::Reported)
+        }
         (None, Err(error)) => Err(error.into()),
         (None, Ok(stop)) => {
             report.say_why(stop);

@@ -158,6 +158,7 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
             "/health" | "/v1/models" | "/v1/completions" | "/v1/chat/completions" | "/v1/embeddings",
         ) => Err(Refusal::with(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not answer {method}"))),
         (method, path) => {
+            let path = if path.is_empty() { "/" } else { path };
             let text = format!(
                 "there is no {method} {path}; there are GET /health, /v1/models and POST /v1/completions, \
                  /v1/chat/completions, /v1/embeddings"

@@ -38,6 +38,8 @@ pub(super) struct Wanted {
     pub counts: bool,
     pub stops: Vec<String>,
     pub sampling: Sampling,
+    /// Whether it is a JSON object.
+    pub json: bool,
 }
 
 /// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
@@ -93,6 +95,14 @@ impl Fields {
         self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()
     }
 
+    /// A number of tokens, if it is there; -1 is none at all, as servers for models on one's own machine have it.
+    fn most(&self, name: &'static str) -> Result<Option<u64>> {
+        match self.get(name).and_then(Value::as_i64) {
+            Some(-1) => Ok(Some(u64::MAX)),
+            _ => self.count(name),
+        }
+    }
+
     fn number(&self, name: &'static str, least: f64, most: f64) -> Result<Option<f32>> {
         let wrong = || Refusal::field(name, format!("'{name}' is no number from {least} to {most}"));
         let within = |value: &Value| value.as_f64().filter(|value| (least..=most).contains(value));
@@ -107,7 +117,8 @@ impl Fields {
                 && value != plain
                 && !(value.as_f64().is_some() && value.as_f64() == plain.as_f64())
             {
-                return Err(Refusal::field(name, format!("'{name}' is not supported")).code("unsupported"));
+                return Err(Refusal::field(name, format!("'{name}' is not supported; leave it out"))
+                    .code("unsupported"));
             }
         }
         Ok(())
@@ -116,8 +127,6 @@ impl Fields {
     /// How an answer is written.
     pub fn wanted(&self) -> Result<Wanted> {
         self.refuse(&[
-            ("frequency_penalty", 0.into()),
-            ("presence_penalty", 0.into()),
             ("logprobs", false.into()),
             ("top_logprobs", 0.into()),
             ("logit_bias", Value::Object(Map::new())),
@@ -126,10 +135,9 @@ impl Fields {
             ("echo", false.into()),
             ("suffix", "".into()),
             ("best_of", 1.into()),
-            ("response_format", serde_json::json!({"type": "text"})),
         ])?;
-        let most = match self.count("max_completion_tokens")? {
-            None => self.count("max_tokens")?,
+        let most = match self.most("max_completion_tokens")? {
+            None => self.most("max_tokens")?,
             most => most,
         };
         let choices = self.count("n")?.unwrap_or(1);
@@ -153,7 +161,23 @@ impl Fields {
             counts: counts.and_then(Value::as_bool).unwrap_or(false),
             stops: self.stops()?,
             sampling: self.sampling()?,
+            json: self.wants_json()?,
         })
+    }
+
+    /// Whether the answer has to be a JSON object.
+    fn wants_json(&self) -> Result<bool> {
+        let field = "response_format";
+        let Some(format) = self.get(field) else { return Ok(false) };
+        match format.get("type").and_then(Value::as_str) {
+            Some("text") => Ok(false),
+            Some("json_object") => Ok(true),
+            Some(other) => {
+                let text = format!("'{field}' of the type {other}; there are text and json_object");
+                Err(Refusal::field(field, text).code("unsupported"))
+            }
+            None => Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+        }
     }
 
     fn sampling(&self) -> Result<Sampling> {
@@ -166,6 +190,8 @@ impl Fields {
             min_p: self.number("min_p", 0.0, 1.0)?.unwrap_or(0.0),
             top_k: of_users(self.count("top_k")?, 0),
             repeat_penalty: self.number("repeat_penalty", 1e-3, 1e3)?.unwrap_or(1.0),
+            frequency_penalty: self.number("frequency_penalty", -2.0, 2.0)?.unwrap_or(0.0),
+            presence_penalty: self.number("presence_penalty", -2.0, 2.0)?.unwrap_or(0.0),
             repeat_last: of_users(self.count("repeat_last")?, 64),
             seed: match self.get("seed") {
                 Some(seed) => match (seed.as_u64(), seed.as_i64()) {
@@ -312,11 +338,22 @@ mod tests {
         assert_eq!(refused(json!({"temperature": -1})), "temperature");
         assert_eq!(refused(json!({"n": 0})), "n");
         assert_eq!(refused(json!({"max_tokens": 1.5})), "max_tokens");
+        assert_eq!(refused(json!({"max_tokens": -2})), "max_tokens");
+        assert_eq!(refused(json!({"frequency_penalty": 3})), "frequency_penalty");
         assert_eq!(refused(json!({"logprobs": 3})), "logprobs");
+        assert_eq!(refused(json!({"response_format": {"type": "json_schema"}})), "response_format");
+        assert_eq!(refused(json!({"response_format": "text"})), "response_format");
+        let wants_json = |kind| fields(json!({"response_format": {"type": kind}})).wanted().unwrap().json;
+        assert!(wants_json("json_object") && !wants_json("text"));
         assert_eq!(refused(json!({"stop": [""]})), "stop");
         assert!(
             fields(json!({"logprobs": null, "presence_penalty": 0.0, "logprobs": false})).wanted().is_ok()
         );
+        let all = fields(json!({"max_tokens": -1, "presence_penalty": 0.5, "frequency_penalty": -1}))
+            .wanted()
+            .unwrap();
+        assert_eq!(all.most, Some(usize::MAX));
+        assert_eq!((all.sampling.presence_penalty, all.sampling.frequency_penalty), (0.5, -1.0));
         assert!(Fields::read(b"[]").is_err() && Fields::read(b"{").is_err());
     }
 

@@ -76,6 +76,28 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Refuses prompts that there is no room for, or that have nothing.
+fn check_room(own: usize, context: usize, form: Form) -> Result<()> {
+    let field = match form {
+        Form::Chat => "messages",
+        Form::Completion => "prompt",
+    };
+    if own == 0 {
+        return Err(Refusal::field(field, format!("'{field}' has no tokens; there is at least one")));
+    }
+    match own < context {
+        true => Ok(()),
+        false => Err(Refusal::field(
+            field,
+            format!(
+                "a prompt of {own} tokens; there is room for 1 to {} with its answer: shorten it, or serve the model with a larger --context",
+                context.saturating_sub(1)
+            ),
+        )
+        .code("context_length_exceeded")),
+    }
+}
+
 impl Work {
     /// The work of a server with one model.
     pub fn new(
@@ -188,11 +210,7 @@ impl Work {
                 }
             }
         };
-        if prompt.is_empty() || prompt.len() >= generator.context() {
-            let (own, most) = (prompt.len(), generator.context());
-            let text = format!("a prompt of {own} tokens; there is room for 1 to {}", most.saturating_sub(1));
-            return Err(Refusal::wrong(text).code("context_length_exceeded"));
-        }
+        check_room(prompt.len(), generator.context(), form)?;
         // It may wait for long.
         drop(fields);
         let turn = slots.turn().await?;

@@ -75,10 +75,14 @@ pub(super) fn write<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>>(
         }
     };
     let sampling = Sampling { seed: wanted.sampling.seed.wrapping_add(number), ..wanted.sampling.clone() };
+    let sampler = match wanted.json {
+        true => slots.generator().json_sampler(sampling),
+        false => Sampler::new(sampling),
+    };
     let mut writing = Writing {
         together: slots.together(),
         seat: slots.together().join(),
-        sampler: Sampler::new(sampling),
+        sampler,
         decoder: TextDecoder::default(),
         stops: StopTexts::new(&wanted.stops),
         answer: Answer { text: String::new(), tokens: 0, kept, reason: "stop" },

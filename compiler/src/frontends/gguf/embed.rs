@@ -7,9 +7,9 @@ use super::{
     Result,
     family::Flow,
     file::{File, Tensors},
-    graph::{embedded, has_embedding_norm, tables},
+    graph::{embedded, tables},
     hyper::{Hyper, Pooling},
-    layer::{Call, Given, Held},
+    layer::{Call, Held},
 };
 use crate::{
     SourceLocation,
@@ -55,16 +55,9 @@ pub(super) fn encoded(
     let tables = tables(b, tensors, hyper, hyper.longest_text())?;
     let positions = b.reshape_to(positions, &[Size::constant(1), len])?;
     let mut call = Call { tables, ..Call::of_text(tensors, hyper, positions, len, count) };
-    if has_embedding_norm(tensors, hyper) {
-        x = call.model_norm(b, x, "token_embd_norm")?;
-    }
-    x = call.scaled(b, x, hyper.embedding_scale)?;
-    call.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
-    for place in 0..hyper.layers * hyper.loops.count {
-        let layer = place % hyper.layers;
-        let (state, _) = call.layer(b, Given { layer, x, held: &Held::default(), wanted: None })?;
-        x = call.behind_loop(b, state, place)?;
-    }
+    let x = call.first_states(b, tokens, x)?;
+    let held = vec![Held::default(); hyper.loops.order.len()];
+    let (mut x, _) = call.behind_layers(b, x, &held, None)?;
     b.at(SourceLocation::new("output"));
     if hyper.flow != Flow::BehindSum {
         x = call.model_norm(b, x, hyper.family.output_norm)?;

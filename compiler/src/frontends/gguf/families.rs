@@ -370,6 +370,7 @@ pub(super) const FAMILIES: &[Family] = &[
     },
     Family { name: "grovemoe", ..QWEN },
     Family { name: "nanbeige", loops: true, ..LLAMA },
+    Family { name: "hrm_text", stacks: true, bare_norms: true, ..QWEN },
     Family {
         name: "talkie",
         bare_norms: true,

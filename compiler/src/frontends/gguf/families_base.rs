@@ -87,6 +87,7 @@ pub(super) const LLAMA: Family = Family {
     grouped_norms: false,
     grok: false,
     loops: false,
+    stacks: false,
     adds_embeddings: false,
     gate_limit: None,
     cuts_gates: false,

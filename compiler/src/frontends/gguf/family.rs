@@ -268,6 +268,8 @@ pub(super) struct Family {
     pub grok: bool,
     /// Whether tokens go through all layers as often as the metadata say.
     pub loops: bool,
+    /// Whether there are two stacks of layers, each with a state of a token.
+    pub stacks: bool,
     /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
     pub adds_embeddings: bool,
     /// What the factors of experts are within where the metadata say nothing.

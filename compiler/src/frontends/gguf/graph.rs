@@ -11,12 +11,10 @@ use super::{
     Result,
     file::{File, Tensors},
     hyper::Hyper,
-    layer::{Call, Given, Held, Place},
-    paths::{Connections, Paths},
+    layer::{Call, Held, Place},
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
-    streams::Streams,
 };
 use crate::{
     SourceLocation,
@@ -74,28 +72,15 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     b.at(SourceLocation::new("embedding"));
     let mut call = call(b, &tensors, hyper, inputs)?;
     let positions = b.reshape_to(call.positions, &[call.rows()])?;
-    let (mut x, table) = embedded(b, &tensors, hyper, inputs.tokens, positions)?;
-    if has_embedding_norm(&tensors, hyper) {
-        x = call.model_norm(b, x, "token_embd_norm")?;
-    }
-    if hyper.family.bare_embedding_norm {
-        x = call.norm(b, x, None, None)?;
-    }
-    x = call.scaled(b, x, hyper.embedding_scale)?;
-    call.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
-    call.layer_inputs = call.inputs_of_layers(b, inputs.tokens, x)?;
+    let (x, table) = embedded(b, &tensors, hyper, inputs.tokens, positions)?;
+    let x = call.first_states(b, inputs.tokens, x)?;
     // Of one token, one row is all.
     let is_one = |id: TensorId| {
         let count = b.sizes(id)[0];
         count.is_constant() && count == 1
     };
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
-    let (x, layers) = match &hyper.paths {
-        Paths::One => all_layers(b, &call, x, inputs, wanted)?,
-        Paths::Streams(streams) => layers_of_streams(b, &call, x, streams, inputs, wanted)?,
-        Paths::Connections(own) => layers_of_connections(b, &call, x, own, (inputs, wanted))?,
-        Paths::Blocks(block) => call.layers_of_blocks(b, x, inputs, (wanted, *block))?,
-    };
+    let (x, layers) = call.behind_layers(b, x, &inputs.layers, wanted)?;
     b.at(SourceLocation::new("output"));
     let x = call.model_norm(b, x, hyper.family.output_norm)?;
     let mut logits = match tensors.find("output.weight") {
@@ -116,74 +101,6 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let logits = without_suppressed(b, logits, hyper)?;
     tensors.all_used(hyper.family, hyper.spare.clone())?;
     Ok(Results { logits, layers })
-}
-
-/// The states behind all layers of tokens that are `wanted`, and what layers keep.
-fn all_layers(
-    b: &mut Builder,
-    call: &Call<'_>,
-    mut x: TensorId,
-    inputs: &Inputs,
-    wanted: Option<TensorId>,
-) -> Result<(TensorId, Vec<Held>)> {
-    let (mut layers, count) = (Vec::new(), call.hyper.layers * call.hyper.loops.count);
-    for (place, own) in (0..count).zip(&inputs.layers) {
-        // Behind the last layer nothing reads the other tokens any more.
-        let wanted = wanted.filter(|_| place + 1 == count);
-        let layer = place % call.hyper.layers;
-        let (state, own) = call.layer(b, Given { layer, x, held: own, wanted })?;
-        x = call.behind_loop(b, state, place)?;
-        layers.push(own);
-    }
-    Ok((x, layers))
-}
-
-/// The same where tokens have several states.
-fn layers_of_streams(
-    b: &mut Builder,
-    call: &Call<'_>,
-    x: TensorId,
-    streams: &Streams,
-    inputs: &Inputs,
-    wanted: Option<TensorId>,
-) -> Result<(TensorId, Vec<Held>)> {
-    let (mut x, mut layers) = (call.begun(b, x, streams)?, Vec::new());
-    for (layer, own) in (0..call.hyper.layers).zip(&inputs.layers) {
-        let given = Given { layer, x, held: own, wanted: None };
-        let (state, own) = call.layer_of_streams(b, given, streams)?;
-        x = state;
-        layers.push(own);
-    }
-    b.at(SourceLocation::new("output"));
-    let x = call.merged(b, x, streams)?;
-    Ok((wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?, layers))
-}
-
-/// The same where parts of layers take sums of them.
-fn layers_of_connections(
-    b: &mut Builder,
-    call: &Call<'_>,
-    x: TensorId,
-    connections: &Connections,
-    (inputs, wanted): (&Inputs, Option<TensorId>),
-) -> Result<(TensorId, Vec<Held>)> {
-    let (mut x, mut layers) = (call.connected(b, x, connections)?, Vec::new());
-    for (layer, held) in (0..call.hyper.layers).zip(&inputs.layers) {
-        let given = Given { layer, x, held, wanted: None };
-        let (state, own) = call.layer_of_connections(b, given, connections)?;
-        x = state;
-        layers.push(own);
-    }
-    b.at(SourceLocation::new("output"));
-    let x = wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?;
-    Ok((call.disconnected(b, x, connections)?, layers))
-}
-
-/// Whether embeddings have a norm.
-pub(super) fn has_embedding_norm(tensors: &Tensors<'_>, hyper: &Hyper) -> bool {
-    let name = "token_embd_norm";
-    hyper.family.adds_embeddings
-        || hyper.family.output_norm != name && tensors.find(&format!("{name}.weight")).is_some()
 }
 
 /// The embeddings of tokens, with those of their places if the model has such; and the table of tokens.

@@ -15,12 +15,13 @@ use super::{
     keys::Keys,
     latent::Latent,
     limits::Activations,
-    loops::{Loops, MOST_LAYERS},
+    loops::Loops,
     paths::Paths,
     recurrent::{Mixer, State},
     rope::Rope,
     ropes::turn,
     scores::placing,
+    stacks::{MOST_LAYERS, Stacks},
     tokens::{suppressed, vocabulary},
     unknown,
 };
@@ -181,6 +182,10 @@ pub(super) enum Pooling {
 
 /// Layers, and those behind them that no text needs.
 fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
+    if let Some(stacks) = Stacks::read(keys)? {
+        let layers = 2 * stacks.layers;
+        return Ok((layers, layers..layers));
+    }
     let own = match keys.family.front {
         Some(_) => keys.optional("decoder_block_count")?,
         None => None,
@@ -224,7 +229,7 @@ impl Hyper {
         Ok(Hyper {
             family: keys.family,
             layers,
-            loops: Loops::read(&keys, layers)?,
+            loops: Loops::read(&keys, layers, Stacks::read(&keys)?)?,
             spare,
             width,
             vocabulary: vocabulary(file)?,

@@ -107,7 +107,7 @@ impl Call<'_> {
     /// States behind a layer of all loops, by its place among them: with the model's norm where a loop ends and another begins.
     pub fn behind_loop(&self, b: &mut Builder, x: TensorId, place: u64) -> Result<TensorId> {
         let (h, next) = (self.hyper, place + 1);
-        let is_end = next.is_multiple_of(h.layers) && next < h.layers * h.loops.count;
+        let is_end = next.is_multiple_of(h.layers) && next < h.loops.order.len() as u64;
         match h.loops.normed && is_end {
             true => self.model_norm(b, x, h.family.output_norm),
             false => Ok(x),

@@ -47,11 +47,13 @@ mod rwkv;
 mod scores;
 mod selective;
 mod sparse;
+mod stacks;
 mod state_space;
 mod states;
 mod steps;
 mod streams;
 mod tokens;
+mod trunk;
 mod unknown;
 mod xielu;
 

@@ -155,8 +155,8 @@ impl Model {
         let when = when.to_owned();
         let source = self.encoder.as_ref();
         let source = source.map(|_| port(format!("{when}.source"), DType::I32, vec![sequences.clone()]));
-        let layers = (0..h.layers * h.loops.count).flat_map(move |place| {
-            let layer = place % h.layers;
+        let layers = h.loops.order.iter().enumerate().flat_map(move |(place, layer)| {
+            let layer = *layer;
             let own = h.heads_of(layer);
             let (heads, keys, values) =
                 (own.kv, row(self.held.keys, own.key), row(self.held.values, own.value));
@@ -199,8 +199,7 @@ impl Model {
             let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
             Held { caches, index, crossed, states }
         };
-        let layers = self.hyper.layers;
-        (0..layers * self.hyper.loops.count).map(|place| one(place % layers)).collect()
+        self.hyper.loops.order.iter().map(|layer| one(*layer)).collect()
     }
 
     /// What a function does. Encoders have only that which makes vectors, and decoders have it that are said to be for that.

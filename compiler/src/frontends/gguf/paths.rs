@@ -1,6 +1,6 @@
 //! How states of tokens go through layers.
 
-use super::{Result, file::invalid, keys::Keys, streams::Streams};
+use super::{Result, file::invalid, keys::Keys, stacks::Stacks, streams::Streams};
 
 /// Most states of a token.
 const MOST_STATES: u64 = 16;
@@ -44,11 +44,16 @@ pub(super) enum Paths {
     Connections(Connections),
     /// Each has one; parts of layers take sums of it and of the states at the beginnings of blocks of so many layers.
     Blocks(u64),
+    /// Each has two, one for each of two stacks of layers.
+    Stacks(Stacks),
 }
 
 impl Paths {
     /// Reads what the metadata say of them.
     pub fn read(keys: &Keys<'_>) -> Result<Paths> {
+        if let Some(stacks) = Stacks::read(keys)? {
+            return Ok(Paths::Stacks(stacks));
+        }
         let block = keys.optional("attn_res.block_size")?.filter(|layers| *layers > 0);
         Ok(match (Streams::read(keys)?, Connections::read(keys)?, block) {
             (Some(streams), ..) => Paths::Streams(streams),

@@ -5,7 +5,10 @@
 const READ_BY: &[(&str, &[&str])] = &[
     ("attention.scale", GRANITE),
     ("residual_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "minimax-01"]),
-    ("embedding_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "grok"]),
+    (
+        "embedding_scale",
+        &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "grok", "hrm_text"],
+    ),
     (
         "logit_scale",
         &[

@@ -7,7 +7,6 @@ use halite_sizes::Size;
 use super::{
     Result,
     file::missing,
-    graph::Inputs,
     layer::{Call, Given, Held},
 };
 use crate::{
@@ -21,11 +20,11 @@ impl Call<'_> {
         &self,
         b: &mut Builder,
         mut x: TensorId,
-        inputs: &Inputs,
+        held: &[Held],
         (wanted, block): (Option<TensorId>, u64),
     ) -> Result<(TensorId, Vec<Held>)> {
         let (mut before, mut layers) = (None, Vec::new());
-        for (layer, held) in (0..self.hyper.layers).zip(&inputs.layers) {
+        for (layer, held) in (0..self.hyper.layers).zip(held) {
             b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
             let state = self.of_blocks(b, (before, x), &self.name(layer, "attn_res_score", "weight"))?;
             let begins = layer % block == 0;

@@ -104,6 +104,7 @@ const KNOWN: &[&str] = &[
     "cross_attn_",
     "attn_o.",
     "attn_rel_b",
+    "hrm.z_l_init",
     "hc_attn_fn",
     "hc_attn_base",
     "hc_attn_scale",

@@ -2,7 +2,7 @@
 
     python gguf_matrix.py FOLDER LIBRARIES COUNT SEED [NAME...]
 
-writes COUNT models, NNN.gguf, and NNN.json with what llama.cpp makes of the same numbers as f32. NAMEs are cases of gguf_families.py, or
+writes COUNT models, NNN.gguf, and NNN.json with what llama.cpp makes of the same numbers as f32. Each NAME is a case of gguf_families.py, or
 architectures whose sizes gguf_drawn.py, gguf_indexed.py, gguf_kimi.py or gguf_plamo2.py draw; without one all are drawn from. Each file has
 
 - narrow sizes, or wide ones whose rows take blocks of 256 elements;

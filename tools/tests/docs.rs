@@ -85,7 +85,11 @@ const FOREIGN: &[&str] = &[
     "--proto",
     "--scope",
     "--tlsv1",
+    "--jobs",
+    "--seconds",
+    "--caches",
     "--user",
+    "--variant",
 ];
 
 fn docs() -> PathBuf {

@@ -160,9 +160,9 @@ impl JsonText {
                 self.is_name = false;
                 Some(Place::Text)
             }
-            b't' => Some(Place::Word(b"rue")),
-            b'f' => Some(Place::Word(b"alse")),
-            b'n' => Some(Place::Word(b"ull")),
+            b't' => Some(Place::Word(&b"true"[1..])),
+            b'f' => Some(Place::Word(&b"false"[1..])),
+            b'n' => Some(Place::Word(&b"null"[1..])),
             b'-' => Some(Place::Number(Digits::Minus, 1)),
             b'0' => Some(Place::Number(Digits::Zero, 1)),
             b'1'..=b'9' => Some(Place::Number(Digits::Whole, 1)),
@@ -305,7 +305,7 @@ mod tests {
             "{\"a\":-}",
             "{\"a\":1e}",
             "{\"a\":1e100",
-            "{\"a\":tru}",
+            "{\"a\":nul}",
             "{\"a\":[1,]",
             "{\"a\":[1}",
             "{\"a\":1]",

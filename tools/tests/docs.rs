@@ -88,6 +88,7 @@ const FOREIGN: &[&str] = &[
     "--jobs",
     "--seconds",
     "--caches",
+    "--set",
     "--user",
     "--variant",
 ];

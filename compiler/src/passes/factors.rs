@@ -34,7 +34,7 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    /// The constant factor among an operand's values; `None` where it is computed.
+    /// The values of the factor; `None` where they are computed.
     pub fn values(&self, graph: &Graph) -> Option<Vec<f64>> {
         match self.of {
             Of::All(value) => Some(vec![value]),

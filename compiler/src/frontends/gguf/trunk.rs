@@ -80,6 +80,22 @@ impl Call<'_> {
         Ok((x, layers))
     }
 
+    /// All layers, each of which reads the states of the one before.
+    fn one_by_one<'a>(
+        &self,
+        mut x: TensorId,
+        held: &'a [Held],
+        mut layer: impl FnMut(Given<'a>) -> Result<(TensorId, Held)>,
+    ) -> Result<(TensorId, Vec<Held>)> {
+        let mut layers = Vec::new();
+        for (index, own) in (0..self.hyper.layers).zip(held) {
+            let (state, own) = layer(Given { layer: index, x, held: own, wanted: None })?;
+            x = state;
+            layers.push(own);
+        }
+        Ok((x, layers))
+    }
+
     /// The same where tokens have several states.
     fn layers_of_streams(
         &self,
@@ -88,13 +104,8 @@ impl Call<'_> {
         streams: &Streams,
         (held, wanted): (&[Held], Option<TensorId>),
     ) -> Result<(TensorId, Vec<Held>)> {
-        let (mut x, mut layers) = (self.begun(b, x, streams)?, Vec::new());
-        for (layer, own) in (0..self.hyper.layers).zip(held) {
-            let given = Given { layer, x, held: own, wanted: None };
-            let (state, own) = self.layer_of_streams(b, given, streams)?;
-            x = state;
-            layers.push(own);
-        }
+        let x = self.begun(b, x, streams)?;
+        let (x, layers) = self.one_by_one(x, held, |given| self.layer_of_streams(b, given, streams))?;
         b.at(SourceLocation::new("output"));
         let x = self.merged(b, x, streams)?;
         Ok((wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?, layers))
@@ -108,13 +119,9 @@ impl Call<'_> {
         connections: &Connections,
         (held, wanted): (&[Held], Option<TensorId>),
     ) -> Result<(TensorId, Vec<Held>)> {
-        let (mut x, mut layers) = (self.connected(b, x, connections)?, Vec::new());
-        for (layer, own) in (0..self.hyper.layers).zip(held) {
-            let given = Given { layer, x, held: own, wanted: None };
-            let (state, own) = self.layer_of_connections(b, given, connections)?;
-            x = state;
-            layers.push(own);
-        }
+        let x = self.connected(b, x, connections)?;
+        let (x, layers) =
+            self.one_by_one(x, held, |given| self.layer_of_connections(b, given, connections))?;
         b.at(SourceLocation::new("output"));
         let x = wanted.map_or(Ok(x), |rows| b.gather(x, rows, 0))?;
         Ok((self.disconnected(b, x, connections)?, layers))

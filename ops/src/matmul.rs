@@ -57,6 +57,11 @@ pub struct MatMul {
     /// Whether rows are normalized by mean and deviation, with a bias as a last input; else by the root of the mean of squares.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub centered: bool,
+    /// What is added to the variance of rows of the left operand, which are normalized by mean and deviation before they are
+    /// multiplied. The bias is there then, and has a second row: the sums of the right operand's columns, which kernels take for
+    /// what the mean adds to results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lhs_norm: Option<Exact<f32>>,
     /// How the left operand lies in a larger tensor, which is read instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Runs>,
@@ -97,9 +102,15 @@ impl MatMul {
             activation: Activation::None,
             norm: None,
             centered: false,
+            lhs_norm: None,
             read: None,
             written: None,
         }
+    }
+
+    /// Whether there is one right operand.
+    fn one_right(&self) -> bool {
+        self.rhs_shared || self.batch == 1
     }
 
     /// The left operand by itself.
@@ -134,7 +145,7 @@ impl MatMul {
         let residual = inputs.get(self.residual_input()).filter(|_| self.residual);
         let each = (0..batch).flat_map(|b| (0..m).flat_map(move |i| (0..n).map(move |j| (b, i, j))));
         if self.out.is_float() {
-            let (left, right) = (inputs[0].floats(), inputs[1].floats());
+            let (left, right) = (self.left_rows(inputs), inputs[1].floats());
             let sum = |(b, i, j)| {
                 let terms = (0..k).map(|l| place(b, i, j, l));
                 let added = bias.map_or(0.0, |bias| bias.float(j))
@@ -156,6 +167,20 @@ impl MatMul {
             i64::from(total)
         };
         vec![Values::Int(each.map(sum).collect())]
+    }
+
+    /// The left operand, with normalized rows where these are.
+    fn left_rows(&self, inputs: &[Values]) -> Vec<f64> {
+        let left = inputs[0].floats();
+        let Some(epsilon) = self.lhs_norm else { return left };
+        let row = |row: &[f64]| -> Vec<f64> {
+            let of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / row.len() as f64;
+            let mean = of(&mut row.iter().copied());
+            let variance = of(&mut row.iter().map(|value| (value - mean).powi(2)));
+            let factor = (variance + f64::from(epsilon.0)).sqrt().recip();
+            row.iter().map(|value| (value - mean) * factor).collect()
+        };
+        left.chunks(self.k.exact_usize().max(1)).flat_map(row).collect()
     }
 
     /// Rows of the result, normalized.
@@ -232,6 +257,35 @@ impl MatMul {
         samples
     }
 
+    /// Samples whose left operand has normalized rows: whole tiles and edges, rows that are no whole words, and two matrices.
+    fn samples_of_normalized_rows(operand: DType, out: DType) -> Vec<MatMul> {
+        let of = |(m, n, k): (u64, u64, u64), lhs_norm| MatMul {
+            lhs_norm: Some(Exact(lhs_norm)),
+            bias: true,
+            ..MatMul::new(m, n, k, operand, out)
+        };
+        vec![
+            of((128, 128, 128), 1e-5),
+            MatMul { residual: true, activation: Activation::Relu, ..of((33, 68, 72), 1e-6) },
+            MatMul { rhs_transposed: true, activation: Activation::Gelu, ..of((130, 132, 200), 1e-5) },
+            MatMul { batch: 2.into(), rhs_shared: true, ..of((20, 36, 64), 1e-3) },
+            of((9, 20, 1001), 1e-5),
+            of((3, 65, 40), 1e-5),
+        ]
+    }
+
+    /// What right operands of such samples have in a row and a column, exact in all types.
+    fn pattern(row: u64, column: u64) -> f64 {
+        ((row * 7 + column * 13 + row * column % 5) % 17) as f64 / 16.0 - 0.5
+    }
+
+    /// A right operand of such a sample.
+    fn patterned(&self) -> Vec<f64> {
+        let [n, k] = [self.n, self.k].map(Size::exact);
+        let place = |at: u64| if self.rhs_transposed { (at % k, at / k) } else { (at / n, at % n) };
+        (0..n * k).map(place).map(|(row, column)| Self::pattern(row, column)).collect()
+    }
+
     /// Samples of rows that are normalized: more and fewer quads than invocations, and more than one for each.
     fn normalized_samples(operand: DType, out: DType) -> Vec<MatMul> {
         let shapes = [(33, 64, 1040), (9, 768, 1000), (1, 1028, 2120), (20, 100, 1040)];
@@ -257,6 +311,11 @@ impl Op for MatMul {
         if self.centered && self.norm.is_none() {
             return Err("rows that are not normalized are not centered".into());
         }
+        if self.lhs_norm.is_some() && !(self.bias && self.lhs.is_small_float() && self.one_right()) {
+            return Err("rows of the left operand are normalized where it has floats, all products have one right operand, and there \
+                        is a bias"
+                .into());
+        }
         if self.norm.is_some() && self.written.is_some() {
             return Err("results that are normalized once more are not written into a larger tensor".into());
         }
@@ -279,7 +338,10 @@ impl Op for MatMul {
             TensorDesc::new("rhs", self.rhs, [rhs_batch, matrix[0], matrix[1]]),
         ];
         if self.bias {
-            inputs.push(TensorDesc::new("bias", self.out, [self.n]));
+            inputs.push(match self.lhs_norm {
+                Some(_) => TensorDesc::new("bias", self.out, [Size::constant(2), self.n]),
+                None => TensorDesc::new("bias", self.out, [self.n]),
+            });
         }
         if self.residual {
             inputs.push(self.result("residual"));
@@ -336,8 +398,16 @@ impl Op for MatMul {
             return Tolerance::EXACT;
         }
         let terms = self.k + u64::from(self.bias) + u64::from(self.residual);
-        let largest = largest_term(magnitudes);
+        let mut largest = largest_term(magnitudes);
+        if self.lhs_norm.is_some() {
+            // Elements of a normalized row are as large as the root of their number at most, and so is the root of their squares' sum.
+            let most = self.k.as_f64().sqrt() * magnitudes[1];
+            largest = magnitudes[2..].iter().copied().fold(most, f64::max);
+        }
         let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.out);
+        if self.lhs_norm.is_some() {
+            sum.absolute += 4.0 * self.lhs.epsilon() * largest;
+        }
         sum.absolute += epilogue::rounded_between(self.out, self.residual, self.activation, terms, largest);
         let out = self.activation.after(sum);
         if self.norm.is_none() {
@@ -391,15 +461,42 @@ impl Samples for MatMul {
             samples.extend(Self::finished_samples(operand, out));
             if matches!(out, DType::F32 | DType::F16) {
                 samples.extend(Self::normalized_samples(operand, out));
+                samples.extend(Self::samples_of_normalized_rows(operand, out));
             }
         }
         samples
+    }
+
+    fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
+        self.lhs_norm?;
+        match index {
+            1 => Some(Values::Float(self.patterned())),
+            2 => {
+                let [n, k] = [self.n, self.k].map(Size::exact);
+                let bias = (0..n).map(|_| (random() % 256) as f64 / 128.0 - 1.0).collect::<Vec<_>>();
+                let sum = |column| self.out.round((0..k).map(|row| Self::pattern(row, column)).sum());
+                Some(Values::Float(bias.into_iter().chain((0..n).map(sum)).collect()))
+            }
+            _ => None,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reference_normalizes_rows_before_it_multiplies() {
+        let op = MatMul {
+            lhs_norm: Some(Exact(0.0)),
+            bias: true,
+            ..MatMul::new(1, 1, 2, DType::F32, DType::F32)
+        };
+        let inputs = [vec![1.0, 3.0], vec![2.0, 5.0], vec![0.5, 7.0]].map(Values::Float);
+        assert_eq!(op.reference(&inputs), [Values::Float(vec![3.5])]);
+        assert!(MatMul { bias: false, ..op }.check().is_err());
+    }
 
     #[test]
     fn the_reference_multiplies() {

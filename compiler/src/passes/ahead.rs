@@ -7,18 +7,19 @@ use std::collections::{HashMap, HashSet};
 use halite_ops::{
     DType, Operation,
     conv2d::Conv2d,
-    elementwise::Elementwise,
     expression::{Expression, Function, Operand},
     norm::{Norm, NormKind},
-    reduce::{Reduce, ReduceKind},
     window::Layout,
 };
 use halite_sizes::Size;
 
-use super::{Result, Uses};
+use super::{
+    Result, Uses,
+    constants::{self, Constants},
+};
 use crate::{
     control::Watch,
-    graph::{ElementType, Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
+    graph::{Graph, Node, NodeOp, Region, TensorId},
 };
 
 /// Rewrites them.
@@ -54,7 +55,7 @@ fn found(graph: &Graph, region: &Region, uses: &Uses) -> HashSet<TensorId> {
     if norms.is_empty() {
         return HashSet::new();
     }
-    let known = known(graph, region);
+    let known = constants::known(graph, region);
     let is_known = |id: &TensorId| graph.tensor(*id).constant.is_some() || known.contains(id);
     let mut readers: HashMap<TensorId, Vec<&Node>> = HashMap::new();
     for node in &region.nodes {
@@ -84,22 +85,6 @@ fn found(graph: &Graph, region: &Region, uses: &Uses) -> HashSet<TensorId> {
     norms.into_iter().filter(folds).map(|node| node.outputs[0]).collect()
 }
 
-/// What is computed of constants alone.
-fn known(graph: &Graph, region: &Region) -> HashSet<TensorId> {
-    let mut known: HashSet<TensorId> = HashSet::new();
-    for node in &region.nodes {
-        let is_known = |id: &TensorId| graph.tensor(*id).constant.is_some() || known.contains(id);
-        let plain = matches!(
-            node.op,
-            NodeOp::Operation(Operation::Elementwise(_) | Operation::Reduce(_)) | NodeOp::View
-        );
-        if plain && node.inputs.iter().all(is_known) {
-            known.extend(&node.outputs);
-        }
-    }
-    known
-}
-
 /// The convolution that a node is, if it has one tap of all channels and no zeros around its images.
 fn one_tap(node: &Node) -> Option<&Conv2d> {
     let NodeOp::Operation(Operation::Conv2d(op)) = &node.op else { return None };
@@ -121,7 +106,7 @@ impl Folded {
         let mut rest = node.inputs[3..].iter().copied();
         let scale = if norm.scale { rest.next() } else { None };
         let bias = if norm.bias { rest.next() } else { None };
-        let mut made = Made { graph, nodes, node };
+        let mut made = Constants { graph, nodes, node };
         let parts: Vec<_> = [Some(node.inputs[2]), scale].into_iter().flatten().map(own).collect();
         let factor = made.elementwise(&parts, DType::F32, &channels, |p, x| {
             let sum = p.call(Function::Add, &[x[0], norm.epsilon.0.into()]);
@@ -148,13 +133,13 @@ impl Folded {
         let [filters, channels] = [op.filter[0], op.filter[1]].map(Size::from);
         let one = Size::constant(1);
         let (all, beside) = (vec![filters, channels, one, one], vec![one, channels, one, one]);
-        let mut made = Made { graph, nodes, node: &node };
+        let mut made = Constants { graph, nodes, node: &node };
         let weights = (node.inputs[1], op.dtype, all.clone());
         let product = |p: &mut Expression, x: &[Operand]| p.call(Function::Mul, x);
         let scaled = [weights.clone(), (self.factor, DType::F32, beside.clone())];
         let filter = made.elementwise(&scaled, op.dtype, &all, product);
         let terms = made.elementwise(&[weights, (self.added, DType::F32, beside)], DType::F32, &all, product);
-        let sums = made.sums(terms, filters, channels);
+        let sums = made.sums(terms, [filters, channels, one]);
         let mut parts = vec![(sums, DType::F32, vec![filters])];
         parts.extend(op.bias.then(|| (node.inputs[2], op.dtype, vec![filters])));
         let bias = made.elementwise(&parts, op.dtype, &[filters], |p, x| match x {
@@ -165,53 +150,6 @@ impl Folded {
         inputs.extend(&node.inputs[2 + usize::from(op.bias)..]);
         let op = NodeOp::Operation(Operation::Conv2d(Conv2d { bias: true, ..op }));
         nodes.push(Node { op, inputs, ..node });
-    }
-}
-
-/// Nodes over constants.
-struct Made<'a> {
-    graph: &'a mut Graph,
-    nodes: &'a mut Vec<Node>,
-    /// What they are for.
-    node: &'a Node,
-}
-
-impl Made<'_> {
-    fn elementwise(
-        &mut self,
-        inputs: &[(TensorId, DType, Vec<Size>)],
-        dtype: DType,
-        dims: &[Size],
-        compute: impl FnOnce(&mut Expression, &[Operand]) -> Operand,
-    ) -> TensorId {
-        let operands: Vec<Operand> = (0..inputs.len()).map(Operand::Input).collect();
-        let mut program = Expression::default();
-        let value = compute(&mut program, &operands);
-        program.store(value, dtype);
-        let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
-        let operation = Operation::Elementwise(Elementwise::new(shapes, program));
-        self.push(operation, inputs.iter().map(|(id, ..)| *id).collect(), dtype, dims)
-    }
-
-    /// Sums of lines of 32 bits.
-    fn sums(&mut self, terms: TensorId, lines: Size, length: Size) -> TensorId {
-        let reduce = Reduce {
-            kind: ReduceKind::Sum,
-            outer: lines,
-            length,
-            inner: Size::constant(1),
-            dtype: DType::F32,
-        };
-        self.push(Operation::Reduce(reduce), vec![terms], DType::F32, &[lines])
-    }
-
-    fn push(&mut self, operation: Operation, inputs: Vec<TensorId>, dtype: DType, dims: &[Size]) -> TensorId {
-        let name = self.node.location.as_str().to_owned();
-        let shape = Shape::new(dims.iter().copied());
-        let id = self.graph.add_tensor(Tensor::new(name, ElementType::Of(dtype), shape));
-        let (op, location) = (NodeOp::Operation(operation), self.node.location.clone());
-        self.nodes.push(Node { op, inputs, outputs: vec![id], location });
-        id
     }
 }
 

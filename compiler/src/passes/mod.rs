@@ -17,6 +17,7 @@ mod channels_first;
 mod channels_last;
 mod clean;
 mod coded;
+mod constants;
 mod epilogue;
 mod factors;
 mod fuse;
@@ -33,6 +34,7 @@ mod moves;
 mod narrow;
 mod norm_lines;
 mod normed;
+mod normed_rows;
 mod norms;
 mod pads;
 mod parallel;
@@ -258,6 +260,12 @@ pub static PASSES: &[Pass] = &[
         summary: "puts normalizations of few rows into the products by weights in blocks that read them",
         needs: &["find-norms", "join-products", "gates"],
         run: Run::Regions(normed::run),
+    },
+    Pass {
+        name: "products-of-normalized-rows",
+        summary: "puts normalizations of many rows into the products that read them where all devices have matrix units",
+        needs: &["find-norms", "join-products"],
+        run: Run::Regions(normed_rows::run),
     },
     Pass {
         name: "coded-lines",

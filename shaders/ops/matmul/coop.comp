@@ -55,6 +55,13 @@ layout(constant_id = 24) const bool INTERLEAVED = false;
 layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
 layout(constant_id = 26) const uint TAPS = 9;
 #endif
+#if !defined(WINDOW) && !defined(IMAGE) && !defined(OPERAND_I8) && !defined(OPERAND_BF16)
+// Rows of the left operand are normalized by mean and deviation: a product of normalized rows is one of the rows themselves, less the
+// mean times the sums of the right operand's columns, over the deviation. Those sums are the bias's second row.
+#define NORMALIZES
+layout(constant_id = 25) const bool NORMALIZED = false;
+layout(constant_id = 26) const uint EPSILON = 0;  // Bits of what is added to the variance.
+#endif
 #ifdef IMAGE
 layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
 layout(constant_id = 26) const uint TAPS = 9;
@@ -159,6 +166,11 @@ const uint EACH = (PIECE_QUADS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x, C
 
 shared uvec4 shared_words[WORDS];
 
+#ifdef NORMALIZES
+// Of each row of the tile: mean, and one by the deviation.
+shared vec2 moments[NORMALIZED ? BM : 1];
+#endif
+
 #define SUM coopmat<ACC, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
 
 uvec4 next_lhs[AHEAD * LHS_EACH];
@@ -172,6 +184,11 @@ uint next_more[AHEAD * RHS_EACH];
 uint next_more_lhs[AHEAD * LHS_EACH];
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
 ACC next_row_bias[CHUNK];
+#ifdef NORMALIZES
+OUT_QUAD next_column_sums[CHUNK];
+// Of the left operand's words of this invocation, whose rows are the same in each tile: sums, and sums of squares.
+vec2 row_sums[NORMALIZED ? LHS_EACH : 1];
+#endif
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
 uint row0, column0, out_base, runs_base, lhs_base, rhs_base, bias_base, tiles, lane;
 SUM sums[DOWN * ACROSS];
@@ -338,6 +355,34 @@ uvec4 turned(uint a, uint b, uint c, uint d) {
                  (ab13 >> 16) | (cd13 & 0xFFFF0000u));
 }
 
+#ifdef NORMALIZES
+// Adds the left operand's words in the registers of `slot` to the sums of their rows.
+void add_rows(uint slot) {
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
+        const uvec4 words = next_lhs[slot * LHS_EACH + i];
+        [[unroll]] for (uint j = 0; j < 4; ++j) {
+            const vec2 pair = vec2(unpackFloat2x16(words[j]));
+            row_sums[i] += vec2(pair.x + pair.y, dot(pair, pair));
+        }
+    }
+}
+
+// Means and deviations of the tile's rows. Tiles in shared memory were read.
+void find_moments() {
+    [[unroll]] for (uint i = 0; i < LHS_EACH; ++i)
+        shared_words[tile_row(i, LHS_WORDS) * LHS_WORDS + lane % LHS_WORDS].xy = floatBitsToUint(row_sums[i]);
+    barrier();
+    for (uint r = gl_LocalInvocationIndex; r < BM; r += gl_WorkGroupSize.x) {
+        vec2 sum = vec2(0.0);
+        [[unroll]] for (uint w = 0; w < LHS_WORDS; ++w) sum += uintBitsToFloat(shared_words[r * LHS_WORDS + w].xy);
+        sum /= float(K);
+        const float variance = sum.y - sum.x * sum.x;
+        // A NaN stays one.
+        moments[r] = vec2(sum.x, inversesqrt((variance < 0.0 ? 0.0 : variance) + uintBitsToFloat(EPSILON)));
+    }
+}
+#endif
+
 // Moves a tile from the registers of `slot` to shared memory.
 void keep(uint k0, uint slot, uint stage) {
 #ifdef WINDOW
@@ -353,6 +398,9 @@ void keep(uint k0, uint slot, uint stage) {
     }
 #endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
+#ifdef NORMALIZES
+    if (NORMALIZED) add_rows(slot);
+#endif
     const uint right = tiles + stage * TILE + LHS_TILE;
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i)
         shared_words[tiles + stage * TILE + tile_word(i, LHS_WORDS)] = next_lhs[slot * LHS_EACH + i];
@@ -487,6 +535,9 @@ void fetch_added(uint piece, uint first) {
         // A read behind a branch waits for the one before.
         if (!WHOLE) place = min(place, uvec2(M - 1, N - 4));
         if (HAS_BIAS) next_bias[i] = bias[(bias_base + place.y) / 4];
+#ifdef NORMALIZES
+        if (NORMALIZED) next_column_sums[i] = bias[(N + place.y) / 4];
+#endif
         if (HAS_ROW_BIAS) next_row_bias[i] = ACC(bias_elements[place.x]);
         if (HAS_RESIDUAL) next_residual[i] = residual[(out_base + place.x * PITCH + place.y) / 4];
     }
@@ -515,6 +566,12 @@ void store_elements(QUAD sum, uvec2 place) {
             continue;
         }
         ACC value = sum[i];
+#ifdef NORMALIZES
+        if (NORMALIZED) {
+            const vec2 moment = moments[place.x - row0];
+            value = (value - moment.x * ACC(bias_elements[N + c])) * moment.y;
+        }
+#endif
         if (HAS_BIAS) value += ACC(bias_elements[c]);
         if (HAS_ROW_BIAS) value += ACC(bias_elements[place.x]);
         if (HAS_RESIDUAL) value += ACC(residual_elements[at]);
@@ -537,6 +594,12 @@ void store(uint piece, uint first, uint i) {
         part_sums[at / 4] = bits(sum);
         return;
     }
+#ifdef NORMALIZES
+    if (NORMALIZED) {
+        const vec2 moment = moments[place.x - row0];
+        sum = (sum - moment.x * unpacked(next_column_sums[i])) * moment.y;
+    }
+#endif
     if (HAS_BIAS) sum += unpacked(next_bias[i]);
     if (HAS_ROW_BIAS) sum += next_row_bias[i];
     if (HAS_RESIDUAL) sum += unpacked(next_residual[i]);
@@ -592,6 +655,9 @@ void main() {
     const uint my_row = member / (BN / WN) * WM, my_column = member % (BN / WN) * WN;
 
     [[unroll]] for (uint i = 0; i < DOWN * ACROSS; ++i) sums[i] = SUM(0);
+#ifdef NORMALIZES
+    [[unroll]] for (uint i = 0; i < row_sums.length(); ++i) row_sums[i] = vec2(0.0);
+#endif
 
     const uint turn = SLICES * BK, mine = begin + team * BK;
     [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
@@ -618,6 +684,9 @@ void main() {
             meet();
         }
     }
+#ifdef NORMALIZES
+    if (NORMALIZED) find_moments();
+#endif
     finish(0, team, my_row, my_column);
     if (PIECES > 1) finish(1, team, my_row, my_column);
     if (PIECES > 2) finish(2, team, my_row, my_column);

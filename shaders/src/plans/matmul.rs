@@ -1,6 +1,7 @@
 //! The dispatches of the kernels of `matmul`, by template.
 
 mod few_rows;
+mod normalized;
 mod parts;
 pub(super) mod runs;
 
@@ -27,8 +28,11 @@ use crate::{
 
 impl Lower for MatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        if let Some((own, around)) = runs::left(self, template) {
+        if let Some((own, around)) = runs::left(self, template, params) {
             return around.plan(own.lower(template, build, params)?);
+        }
+        if self.lhs_norm.is_some() && !normalized::is_taken(self, template, params) {
+            return normalized::before(self, template, build, params);
         }
         if self.norm.is_some() {
             let plan = dispatches(self, template, build, params)?;
@@ -386,7 +390,7 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         across: 1.into(),
         added: added(op),
         bindings: bindings(op),
-        more: Default::default(),
+        more: normalized::constants(op),
     };
     coop_of(op, build, params, sides)
 }

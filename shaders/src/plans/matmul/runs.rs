@@ -3,8 +3,9 @@
 use halite_ops::{Operation, matmul::MatMul, runs::Runs};
 use halite_sizes::Size;
 
+use super::normalized;
 use crate::{
-    Unfit,
+    Params, Unfit,
     plan::narrow,
     plans::runs::{Around, Taken},
 };
@@ -19,19 +20,21 @@ pub(in crate::plans) fn is_read(runs: Runs, length: Size) -> bool {
 }
 
 /// Which runs the kernels of a template take.
-pub(super) fn taken(op: &MatMul, template: &str) -> Taken {
+pub(super) fn taken(op: &MatMul, template: &str, params: &Params) -> Taken {
     let rows = |runs: Runs, row: Size| row.is(runs.length.into()) || (row * op.m).is(runs.length.into());
     if template != "coop" || op.norm.is_some() {
         return Taken::default();
     }
     let halves = op.lhs.size() == 2 && op.k.is_constant() && op.k.is_multiple_of(WORD);
-    let read = |runs: Runs| halves && runs.are_multiples_of(WORD) && rows(runs, op.k);
+    // A dispatch that normalizes rows before reads the tensor by itself.
+    let own = op.lhs_norm.is_none() || normalized::is_taken(op, template, params);
+    let read = |runs: Runs| own && halves && runs.are_multiples_of(WORD) && rows(runs, op.k);
     Taken { read: op.read.is_some_and(read), written: op.written.is_some_and(|runs| rows(runs, op.n)) }
 }
 
 /// The product with the runs that the kernels of a template take, and what is done around it for the others, if there are such.
-pub(super) fn left(op: &MatMul, template: &str) -> Option<(MatMul, Around)> {
-    let (own, other) = taken(op, template).split(op.read, op.written);
+pub(super) fn left(op: &MatMul, template: &str, params: &Params) -> Option<(MatMul, Around)> {
+    let (own, other) = taken(op, template, params).split(op.read, op.written);
     let around = Around::of(other, Operation::MatMul(MatMul { read: None, written: None, ..op.clone() }))?;
     Some((MatMul { read: own[0], written: own[1], ..op.clone() }, around))
 }

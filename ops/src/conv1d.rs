@@ -86,6 +86,7 @@ impl Conv1d {
             dtype: self.dtype,
             bias: self.bias,
             residual: self.residual,
+            residual_behind: false,
             activation: self.activation,
             layout: self.layout,
             read: None,

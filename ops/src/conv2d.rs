@@ -42,9 +42,12 @@ pub struct Conv2d {
     /// Whether there is a third input with a value for each filter.
     #[serde(default)]
     pub bias: bool,
-    /// Whether there is a last input like the result, which is added to it before the activation.
+    /// Whether there is a last input like the result, which is added to it.
     #[serde(default)]
     pub residual: bool,
+    /// Whether it is added behind the activation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub residual_behind: bool,
     /// What is applied to results.
     #[serde(default)]
     pub activation: Activation,
@@ -84,6 +87,7 @@ impl Conv2d {
             dtype,
             bias: false,
             residual: false,
+            residual_behind: false,
             activation: Activation::None,
             layout: Layout::Nchw,
             read: None,
@@ -115,6 +119,7 @@ impl Conv2d {
             rhs_transposed: self.layout == Layout::Nchw,
             bias: self.bias,
             residual: self.residual,
+            residual_behind: self.residual_behind,
             activation: self.activation,
             read: self.read,
             written: self.written,
@@ -306,6 +311,12 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: leaky, ..last.clone() });
     samples.push(Conv2d { bias: true, activation: leaky, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
     samples.push(same(Conv2d { residual: true, activation: leaky, ..conv([1, 72, 16, 14], [72, 72, 3, 3]) }));
+    samples.push(same(Conv2d {
+        residual: true,
+        residual_behind: true,
+        activation: leaky,
+        ..conv([1, 16, 16, 14], [24, 16, 3, 3])
+    }));
     for activation in [Activation::Mish, Activation::QuickGelu] {
         samples.push(Conv2d { bias: true, activation, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
         samples.push(same(Conv2d { bias: true, activation, ..conv([1, 12, 9, 8], [12, 12, 3, 3]) }));
@@ -323,6 +334,9 @@ impl Op for Conv2d {
             return Err(format!("tensors are f32 or f16, not {}", self.dtype));
         }
         self.shape()?;
+        if self.residual_behind && !self.residual {
+            return Err("there is no tensor that is added behind the activation".into());
+        }
         self.read.map_or(Ok(()), |runs| runs.check(&self.images()))?;
         self.written.map_or(Ok(()), |runs| runs.check(&self.result()))
     }
@@ -380,11 +394,13 @@ impl Op for Conv2d {
         let residual = inputs.last().filter(|_| self.residual);
         let result = |(at, place)| {
             let start = if self.bias { inputs[2].float(shape.filter_of(place)) } else { 0.0 };
-            let start = start + residual.map_or(0.0, |residual| residual.float(at));
+            let residual = residual.map_or(0.0, |residual| residual.float(at));
+            let (before, behind) = epilogue::sides(residual, self.residual_behind);
+            let start = start + before;
             let sum = shape.terms(place).fold(start, |sum, (at, weight)| {
                 sum + at.map_or(0.0, |at| inputs[0].float(at)) * inputs[1].float(weight)
             });
-            self.dtype.round(self.activation.apply(sum))
+            self.dtype.round(self.activation.apply(sum) + behind)
         };
         let results = vec![Values::Float(shape.places().enumerate().map(result).collect())];
         runs::first_put(self.written, results, before)

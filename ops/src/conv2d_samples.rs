@@ -51,6 +51,19 @@ fn eights(dtype: DType) -> Vec<Conv2d> {
         Conv2d { strides: [2, 2], ..last([2, 9, 8, 64], [1, 1, 64, 8]) },
         Conv2d { pads: [0, 2, 1, 2], residual: true, ..last([1, 11, 10, 16], [2, 5, 16, 64]) },
         Conv2d { pads: [2, 2, 2, 2], bias: true, ..last([1, 20, 20, 40], [5, 5, 40, 24]) },
+        // What is added behind the function, of few channels too, and of sums that are cut.
+        same(Conv2d {
+            activation: Activation::Silu,
+            residual: true,
+            residual_behind: true,
+            ..last([2, 14, 14, 32], [3, 3, 32, 48])
+        }),
+        same(Conv2d {
+            activation: Activation::Mish,
+            residual: true,
+            residual_behind: true,
+            ..last([1, 7, 7, 520], [3, 3, 520, 48])
+        }),
         // Groups, whose bias and residual are their own.
         same(Conv2d {
             groups: 3,

@@ -4,6 +4,11 @@ use halite_sizes::Size;
 
 use crate::{Activation, DType};
 
+/// What is added before the activation, and behind it, of a residual.
+pub(crate) fn sides(residual: f64, is_behind: bool) -> (f64, f64) {
+    if is_behind { (0.0, residual) } else { (residual, 0.0) }
+}
+
 /// How far a result may be off where a dispatch of its own finishes it: the first one rounds a sum of so many terms of this
 /// magnitude and random signs, which is four standard deviations at most.
 pub(crate) fn rounded_between(

@@ -69,6 +69,8 @@ pub mod gather_nd;
 pub mod kv_append;
 pub mod line_codes;
 pub mod matmul;
+#[cfg(any(test, feature = "testing"))]
+mod matmul_samples;
 pub mod norm;
 pub mod pad;
 pub mod pool2d;

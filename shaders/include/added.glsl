@@ -11,5 +11,9 @@ const bool HAS_BIAS = (ADDED & 1u) != 0;
 const bool HAS_RESIDUAL = (ADDED & 2u) != 0;
 // A value for each place of a convolution of 1x1: for each column of a product, whose rows are the filters.
 const bool HAS_PLACE_BIAS = (ADDED & 4u) != 0;
+#ifdef ADDS_BEHIND
+// The tensor like the result is added behind the function.
+const bool RESIDUAL_BEHIND = (ADDED & 32u) != 0;
+#endif
 
 #endif

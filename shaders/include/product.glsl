@@ -1,7 +1,7 @@
 // What becomes of the sums of a matrix product before they are stored: a value for each column and a tensor like the result
 // are added, and a function is applied. A template declares the constants ADDED and ACTIVATION, OUT (a type of elements.glsl),
 // and ACCUMULATOR and QUAD, the types of sums, before it includes this. With LIMITS_ONLY, there is no residual, and functions are
-// limits: SwiftShader executes both sides of a branch on a constant, too.
+// limits: SwiftShader executes both sides of a branch on a constant, too. With ADDS_BEHIND, the tensor may be added behind the function.
 
 #ifndef PRODUCT_GLSL
 #define PRODUCT_GLSL
@@ -47,6 +47,10 @@ QUAD_BUFFER(RESIDUAL_SLOT, residual4, readonly, OUT);
 ACCUMULATOR finished(uint at, uint c, ACCUMULATOR sum) {
     if (HAS_BIAS) sum += ACCUMULATOR(CONCAT(LOAD_, OUT)(bias, c));
 #ifndef LIMITS_ONLY
+#ifdef ADDS_BEHIND
+    if (HAS_RESIDUAL && RESIDUAL_BEHIND)
+        return activate(sum, ACTIVATION) + ACCUMULATOR(CONCAT(LOAD_, OUT)(residual, at));
+#endif
     if (HAS_RESIDUAL) sum += ACCUMULATOR(CONCAT(LOAD_, OUT)(residual, at));
 #endif
     return activate(sum, ACTIVATION);
@@ -56,6 +60,10 @@ ACCUMULATOR finished(uint at, uint c, ACCUMULATOR sum) {
 QUAD finished4(uint at, uint c, QUAD sum) {
     if (HAS_BIAS) sum += QUAD(CONCAT(LOAD4_, OUT)(bias4, c / 4));
 #ifndef LIMITS_ONLY
+#ifdef ADDS_BEHIND
+    if (HAS_RESIDUAL && RESIDUAL_BEHIND)
+        return activate(sum, ACTIVATION) + QUAD(CONCAT(LOAD4_, OUT)(residual4, at / 4));
+#endif
     if (HAS_RESIDUAL) sum += QUAD(CONCAT(LOAD4_, OUT)(residual4, at / 4));
 #endif
     return activate(sum, ACTIVATION);

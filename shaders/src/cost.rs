@@ -70,7 +70,9 @@ fn estimate_by(
     if let Some((product, rest)) = behind_norm(operation, plan) {
         let bytes = 2.0 * plan.scratch.last()?.value() as f64;
         return Some(
-            estimate_by(models, &product, variant, &rest, target)? + ROWS_NORMALIZED.0 + bytes / ROWS_NORMALIZED.1,
+            estimate_by(models, &product, variant, &rest, target)?
+                + ROWS_NORMALIZED.0
+                + bytes / ROWS_NORMALIZED.1,
         );
     }
     let operand = match operation {

@@ -195,10 +195,12 @@ impl Maker<'_> {
         self.push(Operation::Concat(concat), made, like.outputs[0]);
     }
 
-    /// Parts are terms of the sums: each product adds the sums before it, and the last finishes them.
+    /// Parts are terms of the sums: each product adds the sums before it, and the last finishes them, but for what is added behind a
+    /// function.
     fn terms(&mut self, own: &MatMul, parts: &[Part]) {
         let (rows, like) = (own.m * own.batch, self.like);
-        let mut before = own.residual.then(|| like.inputs[2 + usize::from(own.bias)]);
+        let added = own.residual.then(|| like.inputs[2 + usize::from(own.bias)]);
+        let (mut before, behind) = if own.residual_behind { (None, added) } else { (added, None) };
         for (place, (first, count, part)) in parts.iter().enumerate() {
             let left = self.part_of(like.inputs[0], own.lhs, [rows, own.k], *first, *count);
             let mut inputs = vec![left, *part];
@@ -210,13 +212,19 @@ impl Maker<'_> {
                 k: Size::from(*count),
                 bias,
                 residual: before.is_some(),
+                residual_behind: false,
                 activation: if is_last { own.activation } else { Activation::None },
                 ..own.clone()
             });
-            match is_last {
-                true => self.push(operation, inputs, like.outputs[0]),
-                false => before = Some(self.node(operation, inputs, own.out, &[rows, own.n])),
+            if is_last && behind.is_none() {
+                self.push(operation, inputs, like.outputs[0]);
+                return;
             }
+            before = Some(self.node(operation, inputs, own.out, &[rows, own.n]));
+        }
+        if let (Some(sums), Some(behind)) = (before, behind) {
+            let operation = sum_of_two(own.out, &[rows, own.n]);
+            self.push(operation, vec![sums, behind], like.outputs[0]);
         }
     }
 
@@ -230,11 +238,7 @@ impl Maker<'_> {
             let operation = Operation::Gather(Gather { axis: Size::from(*count), ..own.clone() });
             let rows = self.node(operation, vec![*part, indices], own.dtype, &dims);
             let Some(before) = sum.replace(rows) else { continue };
-            let mut program = Expression::default();
-            let value = program.call(Function::Add, &[Operand::Input(0), Operand::Input(1)]);
-            program.store(value, own.dtype);
-            let shapes = [(own.dtype, dims.to_vec()), (own.dtype, dims.to_vec())];
-            let operation = Operation::Elementwise(Elementwise::new(shapes, program));
+            let operation = sum_of_two(own.dtype, &dims);
             match place + 1 == parts.len() {
                 true => self.push(operation, vec![before, rows], like.outputs[0]),
                 false => sum = Some(self.node(operation, vec![before, rows], own.dtype, &dims)),
@@ -257,6 +261,15 @@ impl Maker<'_> {
         let operation = Operation::Elementwise(Elementwise::new([(own.index, vec![own.indices])], program));
         self.node(operation, vec![self.like.inputs[1]], own.index, &[own.indices])
     }
+}
+
+/// The sum of two tensors of such dimensions.
+fn sum_of_two(dtype: DType, dims: &[Size]) -> Operation {
+    let mut program = Expression::default();
+    let value = program.call(Function::Add, &[Operand::Input(0), Operand::Input(1)]);
+    program.store(value, dtype);
+    let shapes = [(dtype, dims.to_vec()), (dtype, dims.to_vec())];
+    Operation::Elementwise(Elementwise::new(shapes, program))
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ fn product(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
         rhs_transposed: true,
         bias: op.bias,
         residual: op.residual,
+        residual_behind: op.residual_behind,
         activation: op.activation,
         ..MatMul::new(places, filters, channels, op.dtype, op.dtype)
     };

@@ -10,7 +10,7 @@ use halite_sizes::Size;
 
 use super::{
     Result, Uses,
-    epilogue::activation,
+    activations::activation,
     merge::{Reader, is_call},
 };
 use crate::{

@@ -25,6 +25,8 @@ pub(super) struct LinearOp<'a> {
     pub bias: &'a mut bool,
     /// `None` where kernels add none.
     pub residual: Option<&'a mut bool>,
+    /// Whether the residual is added behind the activation; `None` where kernels do not do that.
+    pub residual_behind: Option<&'a mut bool>,
     pub activation: &'a mut Activation,
     /// Number of values of a bias.
     pub values: Size,
@@ -60,6 +62,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
                 dtype: c.dtype,
                 bias: &mut c.bias,
                 residual: Some(&mut c.residual),
+                residual_behind: (c.groups == 1).then_some(&mut c.residual_behind),
                 activation: &mut c.activation,
             }
         }
@@ -70,6 +73,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             dtype: c.dtype,
             bias: &mut c.bias,
             residual: Some(&mut c.residual),
+            residual_behind: None,
             activation: &mut c.activation,
         },
         Operation::ConvTranspose2d(c) if c.groups == 1 => LinearOp {
@@ -79,12 +83,14 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             dtype: c.dtype,
             bias: &mut c.bias,
             residual: None,
+            residual_behind: None,
             activation: &mut c.activation,
         },
         Operation::MatMul(op) if op.out.is_float() => {
             let weights = columns(op);
-            let MatMul { n, out, bias, residual, activation, .. } = op;
-            LinearOp { weights, ..product(*n, *out, [bias, residual], activation) }
+            let MatMul { n, out, bias, residual, residual_behind, activation, .. } = op;
+            let residual_behind = Some(residual_behind);
+            LinearOp { weights, residual_behind, ..product(*n, *out, [bias, residual], activation) }
         }
         Operation::BlockMatMul(BlockMatMul { n, gate: None, bias, residual, activation, .. }) => {
             product((*n).into(), DType::F32, [bias, residual], activation)
@@ -116,7 +122,16 @@ fn product<'a>(
     [bias, residual]: [&'a mut bool; 2],
     activation: &'a mut Activation,
 ) -> LinearOp<'a> {
-    LinearOp { bias, residual: Some(residual), activation, values, behind: 0, dtype, weights: None }
+    LinearOp {
+        bias,
+        residual: Some(residual),
+        residual_behind: None,
+        activation,
+        values,
+        behind: 0,
+        dtype,
+        weights: None,
+    }
 }
 
 impl LinearOp<'_> {
@@ -148,7 +163,7 @@ pub(super) fn fold_batch_norm(
 }
 
 /// A rewrite of such an operation and the node behind it: nodes in their place, in order.
-type Rewrite = dyn Fn(&mut Graph, &Node, &Node) -> Option<Vec<Node>>;
+type Rewrite<'a> = dyn Fn(&mut Graph, &Node, &Node) -> Option<Vec<Node>> + 'a;
 
 /// Offers each such operation whose result is read once, and its reader; of several before one reader, the first whose
 /// rewrite there is.
@@ -157,7 +172,7 @@ pub(super) fn each_after(
     region: &mut Region,
     uses: &mut Uses,
     watch: Watch<'_>,
-    rewrite: &Rewrite,
+    rewrite: &Rewrite<'_>,
 ) -> Result {
     let mut nodes: Vec<Vec<Node>> = region.nodes.drain(..).map(|node| vec![node]).collect();
     let mut producers: HashMap<TensorId, usize> = HashMap::new();

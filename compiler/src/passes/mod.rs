@@ -4,6 +4,7 @@
 //! whole graph (`Uses`). None of them knows a target. In debug builds the rules of graphs are checked after each.
 //! `docs/how-to/add-a-pass.md` says how one is added.
 
+mod activations;
 mod affine;
 mod ahead;
 mod attend;

@@ -72,8 +72,12 @@ impl Rows {
         let bias = if norm.bias { rest.next() } else { None };
         let is_constant = |id: Option<TensorId>| id.is_none_or(|id| graph.tensor(id).constant.is_some());
         let fits = is_plain && is_many && norm.order.is_none() && norm.dtype == DType::F16;
-        (fits && is_constant(scale) && is_constant(bias))
-            .then(|| Rows { input: node.inputs[0], norm: norm.clone(), scale, bias })
+        (fits && is_constant(scale) && is_constant(bias)).then(|| Rows {
+            input: node.inputs[0],
+            norm: norm.clone(),
+            scale,
+            bias,
+        })
     }
 
     /// The product that reads them before they are normalized, if kernels on matrix units are for it.
@@ -110,12 +114,11 @@ impl Rows {
         let (half, float, columns) = (DType::F16, DType::F32, [n]);
         let weights = (node.inputs[1], half, all.clone());
         let multiplied = |by: TensorId| [weights.clone(), (by, half, down.clone())];
-        let scaled = self.scale.map(|scale| {
-            made.elementwise(&multiplied(scale), float, &all, |p, x| p.call(Function::Mul, x))
-        });
-        let scaled = scaled.unwrap_or_else(|| {
-            made.elementwise(std::slice::from_ref(&weights), float, &all, |_, x| x[0])
-        });
+        let scaled = self
+            .scale
+            .map(|scale| made.elementwise(&multiplied(scale), float, &all, |p, x| p.call(Function::Mul, x)));
+        let scaled = scaled
+            .unwrap_or_else(|| made.elementwise(std::slice::from_ref(&weights), float, &all, |_, x| x[0]));
         let sums = made.sums(scaled, lines);
         let by = Operand::from((self.norm.channels as f32).recip());
         let beside = [(scaled, float, all.clone()), (sums, float, across)];

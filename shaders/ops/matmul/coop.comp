@@ -69,6 +69,7 @@ layout(constant_id = 27) const uint TAP_WORDS = 1;    // 16-byte words of a grou
 layout(constant_id = 28) const bool INSIDE = false;   // No tap lies outside of the image.
 #endif
 
+#define ADDS_BEHIND
 #include "activation.glsl"
 #include "added.glsl"
 // A value for each row.
@@ -376,9 +377,10 @@ void find_moments() {
         vec2 sum = vec2(0.0);
         [[unroll]] for (uint w = 0; w < LHS_WORDS; ++w) sum += uintBitsToFloat(shared_words[r * LHS_WORDS + w].xy);
         sum /= float(K);
-        const float variance = sum.y - sum.x * sum.x;
-        // A NaN stays one.
-        moments[r] = vec2(sum.x, inversesqrt((variance < 0.0 ? 0.0 : variance) + uintBitsToFloat(EPSILON)));
+        // `max` may drop a NaN; elements that are not finite show in the bits of their squares' sum.
+        const bool finite = (floatBitsToUint(sum.y) & 0x7F800000u) != 0x7F800000u;
+        const float variance = max(sum.y - sum.x * sum.x, 0.0);
+        moments[r] = finite ? vec2(sum.x, inversesqrt(variance + uintBitsToFloat(EPSILON))) : vec2(uintBitsToFloat(0x7FC00000u));
     }
 }
 #endif
@@ -574,8 +576,10 @@ void store_elements(QUAD sum, uvec2 place) {
 #endif
         if (HAS_BIAS) value += ACC(bias_elements[c]);
         if (HAS_ROW_BIAS) value += ACC(bias_elements[place.x]);
-        if (HAS_RESIDUAL) value += ACC(residual_elements[at]);
-        elements[out_place(uvec2(place.x, c), at)] = OUT(activate(value, ACTIVATION));
+        if (HAS_RESIDUAL && !RESIDUAL_BEHIND) value += ACC(residual_elements[at]);
+        value = activate(value, ACTIVATION);
+        if (HAS_RESIDUAL && RESIDUAL_BEHIND) value += ACC(residual_elements[at]);
+        elements[out_place(uvec2(place.x, c), at)] = OUT(value);
     }
 }
 
@@ -602,8 +606,10 @@ void store(uint piece, uint first, uint i) {
 #endif
     if (HAS_BIAS) sum += unpacked(next_bias[i]);
     if (HAS_ROW_BIAS) sum += next_row_bias[i];
-    if (HAS_RESIDUAL) sum += unpacked(next_residual[i]);
-    result[out_place(place, at) / 4] = packed(activate(sum, ACTIVATION));
+    if (HAS_RESIDUAL && !RESIDUAL_BEHIND) sum += unpacked(next_residual[i]);
+    sum = activate(sum, ACTIVATION);
+    if (HAS_RESIDUAL && RESIDUAL_BEHIND) sum += unpacked(next_residual[i]);
+    result[out_place(place, at) / 4] = packed(sum);
 }
 
 // Stores the results of a piece. `piece` is a constant at each call: compilers leave loops with barriers as they are, and sums

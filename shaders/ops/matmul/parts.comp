@@ -23,6 +23,7 @@ layout(set = 0, binding = 0) readonly buffer PartsInQuads { QUAD parts4[]; };
 
 #define BIAS_SLOT 2
 #define RESIDUAL_SLOT 3
+#define ADDS_BEHIND
 #include "product.glsl"
 QUAD_BUFFER(1, result4, , OUT);
 

@@ -13,7 +13,7 @@ use crate::{
     plans::{
         Lower,
         convolution::{self, KernelInputs, exchange, few, grouped, image, matrix, padded, window, windows},
-        epilogue::{self, Added, Epilogue},
+        epilogue::{self, Added, Epilogue, Rest},
         matmul,
         moves::flat_grid,
         runs::{Around, Taken},
@@ -22,7 +22,8 @@ use crate::{
 
 impl Lower for Conv2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-        let does_all = Epilogue::of(template, params).does(self.residual, self.activation);
+        let does_all = Epilogue::of(template, params).does(self.residual, self.activation)
+            && (!self.residual_behind || Epilogue::adds_behind(template));
         // What a dispatch of its own finishes lies by itself.
         let taken = if does_all { taken(self, template) } else { Taken::default() };
         let (own, other) = taken.split(self.read, self.written);
@@ -37,11 +38,13 @@ impl Lower for Conv2d {
         if template == "depthwise_patches" {
             return Err(Unfit("knows activations only that are limits, and adds no residual".into()));
         }
-        let plain = Conv2d { residual: false, activation: Activation::None, ..self.clone() };
+        let plain =
+            Conv2d { residual: false, residual_behind: false, activation: Activation::None, ..self.clone() };
         let plan = dispatches(&plain, template, build, params)?;
         let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
         let elements = self.outputs()[0].elements();
-        epilogue::afterwards(plan, (elements, self.dtype), residual, self.activation)
+        let rest = Rest { residual, behind: self.residual_behind, activation: self.activation };
+        epilogue::afterwards(plan, (elements, self.dtype), rest)
     }
 }
 
@@ -96,11 +99,13 @@ fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul
     let product = MatMul {
         batch: shape.images,
         residual: op.residual,
+        residual_behind: op.residual_behind,
         activation: op.activation,
         written: op.written,
         ..MatMul::new(shape.filters, rows * columns, shape.depth(), op.dtype, op.dtype)
     };
-    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    let added =
+        Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() };
     let [data, weights, bias, result, residual] = bindings(added)[..] else {
         return Err(Unfit("has other bindings than convolutions have".into()));
     };
@@ -209,7 +214,8 @@ fn unfolded(op: &Conv2d, shape: &Convolution, build: &str, params: &Params) -> R
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let shape = op.shape().map_err(Unfit)?;
-    let added = Added { bias: op.bias, residual: op.residual, ..Added::default() };
+    let added =
+        Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() };
     if template == "product" {
         let product = op.product().ok_or_else(|| {
             Unfit("wants one group and a kernel that covers the image, without padding".into())

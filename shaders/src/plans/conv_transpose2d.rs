@@ -12,7 +12,7 @@ use crate::{
         Lower,
         conv2d::{self, bindings},
         convolution::{KernelInputs, lanes_for, matrix},
-        epilogue::{self, Added, Epilogue, activation_code},
+        epilogue::{self, Added, Epilogue, Rest, activation_code},
         matmul,
         moves::{flat_grid, items_for},
     },
@@ -31,7 +31,8 @@ impl Lower for ConvTranspose2d {
                 let plain = ConvTranspose2d { activation: Activation::None, ..self.clone() };
                 let plan = Plan { independent: false, ..patches(&plain, build, params)? };
                 let elements = self.outputs()[0].elements();
-                epilogue::afterwards(plan, (elements, self.dtype), None, self.activation)
+                let rest = Rest { residual: None, behind: false, activation: self.activation };
+                epilogue::afterwards(plan, (elements, self.dtype), rest)
             }
             other => Err(Unfit(format!("uses the unknown template '{other}'"))),
         }

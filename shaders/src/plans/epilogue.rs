@@ -22,12 +22,14 @@ pub(crate) struct Added {
     pub scaled_bias: bool,
     /// A value for each row of a product.
     pub row_bias: bool,
+    /// The residual is added behind the activation.
+    pub behind: bool,
 }
 
 impl Added {
     /// The number by which kernels know it.
     pub fn code(self) -> u32 {
-        let all = [self.bias, self.residual, self.place_bias, self.scaled_bias, self.row_bias];
+        let all = [self.bias, self.residual, self.place_bias, self.scaled_bias, self.row_bias, self.behind];
         all.into_iter().enumerate().map(|(bit, there)| u32::from(there) << bit).sum()
     }
 }
@@ -81,6 +83,11 @@ impl Epilogue {
         }
     }
 
+    /// Whether the kernels of a template add a residual behind the activation: those of `coop.comp`.
+    pub fn adds_behind(template: &str) -> bool {
+        matches!(template, "coop" | "image" | "points" | "taps" | "unfolded")
+    }
+
     /// Whether kernels add a residual where there is one, and apply the function.
     pub fn does(self, residual: bool, activation: Activation) -> bool {
         match self {
@@ -96,22 +103,37 @@ impl Epilogue {
     }
 }
 
+/// What a dispatch does with results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// What is added.
+    pub residual: Option<Slot>,
+    /// Whether that is added behind the activation.
+    pub behind: bool,
+    /// The function of results.
+    pub activation: Activation,
+}
+
 /// A plan whose results of `elements` elements are finished by one more dispatch, in place: the residual is added and the
 /// function applied. For kernels on devices where more code in them costs more than this does.
 pub(crate) fn afterwards(
     mut plan: Plan,
     (elements, dtype): (Size, DType),
-    residual: Option<Slot>,
-    activation: Activation,
+    Rest { residual, behind, activation }: Rest,
 ) -> Result<Plan, Unfit> {
     let mut program = Expression::default();
     let mut inputs = vec![(dtype, vec![elements])];
     let mut value = Operand::Input(0);
+    if behind {
+        value = applied(&mut program, value, activation);
+    }
     if residual.is_some() {
         inputs.push((dtype, vec![elements]));
         value = program.call(Function::Add, &[value, Operand::Input(1)]);
     }
-    let value = applied(&mut program, value, activation);
+    if !behind {
+        value = applied(&mut program, value, activation);
+    }
     program.store(value, dtype);
     let operation = Operation::Elementwise(Elementwise::new(inputs, program));
     let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&operation.signature());
@@ -137,11 +159,15 @@ pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<P
         return apart(&alone, variant).map(|plan| around.plan(plan?));
     }
     let mut plain = operation.clone();
-    let (residual, activation, bias, dtype) = match &mut plain {
-        Operation::Conv1d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
-        Operation::Conv2d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype),
-        Operation::MatMul(product) => {
-            (&mut product.residual, &mut product.activation, product.bias, product.out)
+    let (residual, activation, bias, dtype, behind) = match &mut plain {
+        Operation::Conv1d(c) => (&mut c.residual, &mut c.activation, c.bias, c.dtype, false),
+        Operation::Conv2d(c) => {
+            let behind = std::mem::take(&mut c.residual_behind);
+            (&mut c.residual, &mut c.activation, c.bias, c.dtype, behind)
+        }
+        Operation::MatMul(op) => {
+            let behind = std::mem::take(&mut op.residual_behind);
+            (&mut op.residual, &mut op.activation, op.bias, op.out, behind)
         }
         _ => return None,
     };
@@ -152,7 +178,8 @@ pub(crate) fn apart(operation: &Operation, variant: &Variant) -> Option<Result<P
     let residual = Slot::Input(2 + usize::from(bias));
     let plan = variant.plan(&plain);
     let elements = plain.outputs()[0].elements();
-    Some(plan.and_then(|plan| afterwards(plan, (elements, dtype), Some(residual), activation)))
+    let rest = Rest { residual: Some(residual), behind, activation };
+    Some(plan.and_then(|plan| afterwards(plan, (elements, dtype), rest)))
 }
 
 /// An activation in an expression.

@@ -22,7 +22,7 @@ use crate::{
     plans::{
         Lower,
         convolution::{self, KernelInputs},
-        epilogue::{self, Added, Epilogue, activation_code},
+        epilogue::{self, Added, Epilogue, Rest, activation_code},
     },
 };
 
@@ -43,19 +43,22 @@ impl Lower for MatMul {
                 Ok(plan)
             };
         }
-        if Epilogue::of(template, params).does(self.residual, self.activation) {
+        let does_all = Epilogue::of(template, params).does(self.residual, self.activation);
+        if does_all && (!self.residual_behind || Epilogue::adds_behind(template)) {
             return dispatches(self, template, build, params);
         }
-        let plain = MatMul { residual: false, activation: Activation::None, ..self.clone() };
+        let plain =
+            MatMul { residual: false, residual_behind: false, activation: Activation::None, ..self.clone() };
         let plan = dispatches(&plain, template, build, params)?;
         let residual = self.residual.then_some(Slot::Input(2 + usize::from(self.bias)));
-        epilogue::afterwards(plan, (self.outputs()[0].elements(), self.out), residual, self.activation)
+        let rest = Rest { residual, behind: self.residual_behind, activation: self.activation };
+        epilogue::afterwards(plan, (self.outputs()[0].elements(), self.out), rest)
     }
 }
 
 /// What is added to sums.
 fn added(op: &MatMul) -> Added {
-    Added { bias: op.bias, residual: op.residual, ..Added::default() }
+    Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() }
 }
 
 /// The dispatches of kernels that do all that becomes of the sums themselves.

@@ -74,6 +74,7 @@ fn product(op: &Conv2d, shape: &Convolution) -> MatMul {
         batch: shape.groups.into(),
         bias: op.bias,
         residual: op.residual,
+        residual_behind: op.residual_behind,
         activation: op.activation,
         written: op.written,
         ..MatMul::new(shape.images * rows * columns, filters, depth, op.dtype, op.dtype)

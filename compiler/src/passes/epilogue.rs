@@ -256,6 +256,8 @@ fn beginning(before: &Node, node: &Node) -> Option<Vec<Node>> {
 
 #[cfg(test)]
 mod tests {
+    use halite_ops::Values;
+
     use super::{
         super::tests::{constant, kernels, optimized},
         *,

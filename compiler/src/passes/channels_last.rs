@@ -5,7 +5,10 @@
 mod kind;
 mod turns;
 
-use halite_ops::{Operation, conv2d::Conv2d, matmul::MatMul, pool2d::Pool2d, reduce::Reduce, window::Layout};
+use halite_ops::{
+    Operation, conv2d::Conv2d, copy::StridedCopy, matmul::MatMul, pool2d::Pool2d, reduce::Reduce,
+    window::Layout,
+};
 use halite_sizes::Size;
 
 use self::{
@@ -52,7 +55,8 @@ impl Change for ChannelsLast {
             Operation::Conv2d(op) => {
                 let kind = Kind::of(op)?;
                 let residual = node.inputs.last().filter(|_| op.residual).copied();
-                let read = first().into_iter().chain(residual).collect();
+                let image = if kind == Kind::Patches { Vec::new() } else { first() };
+                let read = image.into_iter().chain(residual).collect();
                 Some(Members { read, written, gains: kind.gains(op) })
             }
             Operation::Pool2d(op) if op.layout == Layout::Nchw => {
@@ -88,6 +92,7 @@ impl Change for ChannelsLast {
         match operation {
             Operation::Conv2d(op) => match Kind::of(op)? {
                 Kind::Product => product(images, op, node),
+                Kind::Patches => patches(images, op, node),
                 Kind::SingleChannels | Kind::Window | Kind::FewChannels | Kind::Picture => {
                     channels_last(images, op, node)
                 }
@@ -116,30 +121,71 @@ impl Change for ChannelsLast {
 /// The product of all places by filters that such a convolution is.
 fn product(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
     let [count, channels, rows, columns] = op.input;
-    let filters = Size::from(op.filter[0]);
-    let (places, here) = (count * rows * columns, &node.location);
+    let places = count * rows * columns;
+    let image = images.in_new_order(node.inputs[0], &node.location);
+    let image = images.view(image, &[places, channels], &node.location);
+    multiplied(images, op, node, (image, [Size::constant(1), places, channels]))
+}
+
+/// The fewest places of an image that are a product by themselves. A tensor that is joined of such takes results where they belong.
+const LEAST_PLACES: u64 = 128;
+
+/// The product of parts of the picture, in a copy, by filters.
+fn patches(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
+    let [count, channels, height, width] = op.input;
+    let [rows, columns] = op.shape().ok()?.window.output();
+    let [down, right] = [op.filter[2], op.filter[3]].map(Size::from);
+    let one = Size::constant(1);
+    let copy = StridedCopy {
+        source: count * channels * height * width,
+        shape: vec![count, rows, columns, channels, down, right],
+        strides: vec![channels * height * width, down * width, right, height * width, width, one],
+        offset: 0.into(),
+        dtype: op.dtype,
+    };
+    crate::backend::check(&Operation::StridedCopy(copy.clone())).ok()?;
+    let terms = channels * down * right;
+    let own = rows * columns >= LEAST_PLACES;
+    let [batch, places] = if own { [count, rows * columns] } else { [one, count * rows * columns] };
+    images.in_old_order(node.inputs[0], &node.location);
+    let made = like(images.graph, node.inputs[0], &[batch, places, terms]);
+    images.push_node(Node {
+        op: NodeOp::Operation(Operation::StridedCopy(copy)),
+        inputs: vec![node.inputs[0]],
+        outputs: vec![made],
+        location: node.location.clone(),
+    });
+    multiplied(images, op, node, (made, [batch, places, terms]))
+}
+
+/// The product of rows of a batch of so many terms by filters, with what such a convolution adds.
+fn multiplied(
+    images: &mut Images<'_>,
+    op: &Conv2d,
+    node: &Node,
+    (rows, [batch, places, terms]): (TensorId, [Size; 3]),
+) -> Option<()> {
+    let (filters, here) = (Size::from(op.filter[0]), &node.location);
     let product = MatMul {
+        batch,
+        rhs_shared: !batch.is(1.into()),
         rhs_transposed: true,
         bias: op.bias,
         residual: op.residual,
         residual_behind: op.residual_behind,
         activation: op.activation,
-        ..MatMul::new(places, filters, channels, op.dtype, op.dtype)
+        ..MatMul::new(places, filters, terms, op.dtype, op.dtype)
     };
-    let image = images.in_new_order(node.inputs[0], here);
-    let mut inputs = vec![
-        images.view(image, &[places, channels], here),
-        images.seen(node.inputs[1], &[filters, channels], here),
-    ];
+    let mut inputs = vec![rows, images.seen(node.inputs[1], &[filters, terms], here)];
     if op.bias {
         images.in_old_order(node.inputs[2], here);
         inputs.push(node.inputs[2]);
     }
     if op.residual {
         let residual = images.in_new_order(*node.inputs.last()?, here);
-        inputs.push(images.view(residual, &[places, filters], here));
+        inputs.push(images.view(residual, &[batch * places, filters], here));
     }
-    let made = like(images.graph, node.outputs[0], &[places, filters]);
+    let made = like(images.graph, node.outputs[0], &[batch * places, filters]);
     let operation = NodeOp::Operation(Operation::MatMul(product));
     images.push_node(Node { op: operation, inputs, outputs: vec![made], location: here.clone() });
     let result = images.result(node.outputs[0]);
@@ -275,6 +321,31 @@ mod tests {
 
     fn count(operations: &[Operation], name: &str) -> usize {
         operations.iter().filter(|operation| operation.name() == name).count()
+    }
+
+    #[test]
+    fn patches_of_pictures_become_rows_of_products() {
+        for (filter, joined) in [([24, 3, 16, 16], true), ([16, 3, 32, 32], false)] {
+            let mut b = Builder::new();
+            let x = b.input("x", DType::F16.into(), &[2, 3, 192, 195]).unwrap();
+            let taps = constant(&mut b, &filter, 3);
+            let taps = b.cast(taps, DType::F16).unwrap();
+            let sliding =
+                Sliding { strides: vec![filter[2]; 2], dilations: vec![1; 2], pads: vec![(0, 0); 2] };
+            let y = b.conv(x, taps, None, &sliding, 1).unwrap();
+            let y = b.transpose(y, &[0, 2, 3, 1]).unwrap();
+            b.output("y", y);
+            let mut graph = b.finish().unwrap();
+            graph.matrix_units = true;
+            let graph = optimized(graph);
+            let all = kernels(&graph);
+            // Large filters are rounded first.
+            let [.., Operation::StridedCopy(_), Operation::MatMul(op)] = all[..] else {
+                panic!("a copy and a product: {graph}")
+            };
+            assert_eq!(op.batch == 2, joined, "{op:?}");
+            assert!(!all.iter().any(|op| matches!(op, Operation::Conv2d(_))), "{graph}");
+        }
     }
 
     #[test]

@@ -63,9 +63,14 @@ impl Constants<'_> {
     }
 
     /// Sums of 32 bits along the middle one of three dimensions.
-    pub fn sums(&mut self, terms: TensorId, [outer, length, inner]: [Size; 3]) -> TensorId {
-        let reduce = Reduce { kind: ReduceKind::Sum, outer, length, inner, dtype: DType::F32 };
-        self.push(Operation::Reduce(reduce), vec![terms], DType::F32, &[outer * inner])
+    pub fn sums(&mut self, terms: TensorId, dims: [Size; 3]) -> TensorId {
+        self.sums_of(terms, DType::F32, dims)
+    }
+
+    /// The same of terms of a type, which sums are rounded to.
+    pub fn sums_of(&mut self, terms: TensorId, dtype: DType, [outer, length, inner]: [Size; 3]) -> TensorId {
+        let reduce = Reduce { kind: ReduceKind::Sum, outer, length, inner, dtype };
+        self.push(Operation::Reduce(reduce), vec![terms], dtype, &[outer * inner])
     }
 
     /// Vectors of a length, one behind the other.

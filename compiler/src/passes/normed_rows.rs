@@ -126,9 +126,8 @@ impl Rows {
             let mean = p.call(Function::Mul, &[x[1], by]);
             p.call(Function::Sub, &[x[0], mean])
         });
-        let widened = made.elementwise(&[(centered, half, all.clone())], float, &all, |_, x| x[0]);
-        let left = made.sums(widened, lines);
-        let left = made.elementwise(&[(left, float, columns.into())], half, &columns, |_, x| x[0]);
+        // Of the weights as they are stored. An elementwise operation on the way would get them before they are rounded.
+        let left = made.sums_of(centered, half, lines);
         let shift = self.bias.map(|bias| {
             let terms = made.elementwise(&multiplied(bias), float, &all, |p, x| p.call(Function::Mul, x));
             (made.sums(terms, lines), float, columns.to_vec())

@@ -67,7 +67,7 @@ const uint DOWN = WM / 16, ACROSS = WN / 16;
 // Words of a tap's filters for each invocation.
 const uint EACH = (BC * (BN / 8) + LANES - 1) / LANES;
 // Words of the image that an invocation has on their way.
-const uint AHEAD = 4;
+const uint AHEAD = 12;
 const uint SUMS_ROW = BN / 4 + 1, STRIP = WM / PIECES, PIECE_QUADS = BM / PIECES * (BN / 4);
 const uint CHUNK = 4;
 

@@ -45,6 +45,9 @@ pub(super) enum Kind {
     FewChannels,
     /// All of few channels, as pictures have them.
     Picture,
+    /// Parts of pictures beside one another, such as those that become tokens: a product of copies of them by filters. The picture
+    /// keeps its channels first.
+    Patches,
 }
 
 impl Kind {
@@ -74,6 +77,9 @@ impl Kind {
         if op.groups == 1 && of_group < CHANNELS && filters.is_multiple_of(CHANNELS) && terms <= MOST_TERMS {
             return Some(Kind::Picture);
         }
+        if is_of_patches(op) && of_group < CHANNELS {
+            return Some(Kind::Patches);
+        }
         if is_of_few_channels(op, filters_of_group) {
             return Some(Kind::FewChannels);
         }
@@ -96,7 +102,7 @@ impl Kind {
             Kind::SingleChannels if begins_anywhere => bytes.saturating_mul(ANYWHERE) / 5,
             Kind::SingleChannels => 0,
             Kind::FewChannels => bytes.saturating_mul(FEW_CHANNELS),
-            Kind::Picture => {
+            Kind::Picture | Kind::Patches => {
                 let written: u64 = op.outputs().iter().map(|made| made.elements().value()).sum();
                 written.saturating_mul(op.dtype.size()).saturating_mul(PICTURES)
             }
@@ -106,6 +112,14 @@ impl Kind {
             }
         }
     }
+}
+
+/// Whether each place of the image is read once at most, and products of all terms read whole words.
+fn is_of_patches(op: &Conv2d) -> bool {
+    let [filters, channels, rows, columns] = op.filter;
+    let terms = channels.saturating_mul(rows).saturating_mul(columns);
+    let beside = [rows, columns] == op.strides && op.dilations == [1, 1] && op.pads == [0; 4];
+    op.groups == 1 && beside && filters.is_multiple_of(CHANNELS) && terms.is_multiple_of(CHANNELS)
 }
 
 /// Whether sixteen filters at a time read few channels, which begin at whole words.

@@ -12,9 +12,7 @@ use crate::{
     plan::{fixed, module, narrow},
     plans::{
         Lower,
-        convolution::{
-            self, KernelInputs, exchange, few, grouped, halo, image, matrix, padded, window, windows,
-        },
+        convolution::{self, KernelInputs, exchange, few, grouped, image, matrix, padded, window, windows},
         epilogue::{self, Added, Epilogue, Rest},
         matmul,
         moves::flat_grid,
@@ -61,7 +59,7 @@ fn taken(op: &Conv2d, template: &str) -> Taken {
         op.written.is_some_and(|runs| runs.are_multiples_of(of) && row.is(runs.length.into()))
     };
     match template {
-        "halo" | "image" => Taken { read: is_read(channels.into()), written: is_written(filters.into(), 4) },
+        "image" => Taken { read: is_read(channels.into()), written: is_written(filters.into(), 4) },
         "points" | "taps" => {
             Taken { read: is_read(pixels * channels), written: is_written(rows * columns * filters, 1) }
         }
@@ -251,7 +249,6 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "few_last" => few::few_last(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
         "grouped_last" => grouped::grouped_last(&shape, kernel),
-        "halo" => halo::halo(op, &shape, kernel),
         "image" => image::image(op, &shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),

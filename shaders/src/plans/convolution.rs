@@ -15,7 +15,6 @@ pub(super) mod bytes;
 pub(super) mod exchange;
 pub(super) mod few;
 pub(super) mod grouped;
-pub(super) mod halo;
 pub(super) mod image;
 pub(super) mod matrix;
 pub(super) mod padded;

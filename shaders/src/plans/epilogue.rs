@@ -83,9 +83,9 @@ impl Epilogue {
         }
     }
 
-    /// Whether the kernels of a template add a residual behind the activation: those of `coop.comp`, and `halo.comp`.
+    /// Whether the kernels of a template add a residual behind the activation: those of `coop.comp`.
     pub fn adds_behind(template: &str) -> bool {
-        matches!(template, "coop" | "halo" | "image" | "points" | "taps" | "unfolded")
+        matches!(template, "coop" | "image" | "points" | "taps" | "unfolded")
     }
 
     /// Whether kernels add a residual where there is one, and apply the function.

@@ -311,12 +311,6 @@ fn samples_of(dtype: DType) -> Vec<Conv2d> {
     samples.push(Conv2d { pads: [1, 1, 1, 1], bias: true, activation: leaky, ..last.clone() });
     samples.push(Conv2d { bias: true, activation: leaky, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
     samples.push(same(Conv2d { residual: true, activation: leaky, ..conv([1, 72, 16, 14], [72, 72, 3, 3]) }));
-    samples.push(same(Conv2d {
-        residual: true,
-        residual_behind: true,
-        activation: leaky,
-        ..conv([1, 16, 16, 14], [24, 16, 3, 3])
-    }));
     for activation in [Activation::Mish, Activation::QuickGelu] {
         samples.push(Conv2d { bias: true, activation, ..conv([1, 20, 13, 11], [35, 20, 1, 1]) });
         samples.push(same(Conv2d { bias: true, activation, ..conv([1, 12, 9, 8], [12, 12, 3, 3]) }));

@@ -4,7 +4,8 @@ use crate::{Activation, DType, conv2d::Conv2d, window::Layout};
 
 /// All of a type.
 pub(crate) fn channels_last(dtype: DType) -> Vec<Conv2d> {
-    [single_channels(dtype), eights(dtype), few_channels(dtype), pictures(dtype)].concat()
+    [single_channels(dtype), eights(dtype), few_channels(dtype), pictures(dtype), added_behind(dtype)]
+        .concat()
 }
 
 /// Groups of one channel that lie last, in fours.
@@ -51,19 +52,6 @@ fn eights(dtype: DType) -> Vec<Conv2d> {
         Conv2d { strides: [2, 2], ..last([2, 9, 8, 64], [1, 1, 64, 8]) },
         Conv2d { pads: [0, 2, 1, 2], residual: true, ..last([1, 11, 10, 16], [2, 5, 16, 64]) },
         Conv2d { pads: [2, 2, 2, 2], bias: true, ..last([1, 20, 20, 40], [5, 5, 40, 24]) },
-        // What is added behind the function, of few channels too, and of sums that are cut.
-        same(Conv2d {
-            activation: Activation::Silu,
-            residual: true,
-            residual_behind: true,
-            ..last([2, 14, 14, 32], [3, 3, 32, 48])
-        }),
-        same(Conv2d {
-            activation: Activation::Mish,
-            residual: true,
-            residual_behind: true,
-            ..last([1, 7, 7, 520], [3, 3, 520, 48])
-        }),
         // Groups, whose bias and residual are their own.
         same(Conv2d {
             groups: 3,
@@ -129,5 +117,23 @@ fn few_channels(dtype: DType) -> Vec<Conv2d> {
         Conv2d { strides: [1, 2], bias: true, ..of([1, 9, 11, 64], [3, 3, 8, 32], 8) },
         Conv2d { pads: [2, 2, 2, 2], ..of([1, 10, 11, 32], [5, 5, 4, 64], 8) },
         Conv2d { pads: [0; 4], bias: true, ..of([2, 5, 40, 64], [1, 1, 32, 64], 2) },
+    ]
+}
+
+/// What is added behind the function: of sums that are cut too, and with the channels first.
+fn added_behind(dtype: DType) -> Vec<Conv2d> {
+    let of = |input: [u64; 4], filter: [u64; 4], activation| Conv2d {
+        pads: [1, 1, 1, 1],
+        bias: true,
+        activation,
+        residual: true,
+        residual_behind: true,
+        ..Conv2d::new(input, filter, dtype)
+    };
+    let last = |op: Conv2d| Conv2d { layout: Layout::Nhwc, ..op };
+    vec![
+        last(of([2, 14, 14, 32], [3, 3, 32, 48], Activation::Silu)),
+        last(of([1, 7, 7, 520], [3, 3, 520, 48], Activation::Mish)),
+        of([1, 16, 16, 14], [24, 16, 3, 3], Activation::Relu6),
     ]
 }

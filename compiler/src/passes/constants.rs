@@ -80,6 +80,14 @@ impl Constants<'_> {
         self.push(Operation::Concat(concat), vectors.to_vec(), dtype, &dims)
     }
 
+    /// A vector of zeros.
+    pub fn zeros(&mut self, dtype: DType, length: u64) -> TensorId {
+        let name = self.node.location.as_str().to_owned();
+        let mut tensor = Tensor::new(name, ElementType::Of(dtype), Shape::new([length]));
+        tensor.constant = Some(vec![0; (length * dtype.size()) as usize].into());
+        self.graph.add_tensor(tensor)
+    }
+
     fn push(&mut self, operation: Operation, inputs: Vec<TensorId>, dtype: DType, dims: &[Size]) -> TensorId {
         let name = self.node.location.as_str().to_owned();
         let shape = Shape::new(dims.iter().copied());

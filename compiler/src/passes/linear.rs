@@ -86,12 +86,7 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
             residual_behind: None,
             activation: &mut c.activation,
         },
-        Operation::MatMul(op) if op.out.is_float() => {
-            let weights = columns(op);
-            let MatMul { n, out, bias, residual, residual_behind, activation, .. } = op;
-            let residual_behind = Some(residual_behind);
-            LinearOp { weights, residual_behind, ..product(*n, *out, [bias, residual], activation) }
-        }
+        Operation::MatMul(op) if op.out.is_float() => matrices(op),
         Operation::BlockMatMul(BlockMatMul { n, gate: None, bias, residual, activation, .. }) => {
             product((*n).into(), DType::F32, [bias, residual], activation)
         }
@@ -100,6 +95,14 @@ pub(super) fn linear_op(operation: &mut Operation) -> Option<LinearOp<'_>> {
         }
         _ => return None,
     })
+}
+
+/// A product of matrices of floats.
+fn matrices(op: &mut MatMul) -> LinearOp<'_> {
+    let weights = columns(op);
+    let MatMul { n, out, bias, residual, residual_behind, activation, .. } = op;
+    let residual_behind = Some(residual_behind);
+    LinearOp { weights, residual_behind, ..product(*n, *out, [bias, residual], activation) }
 }
 
 /// The right operand of a product, if it is one matrix.

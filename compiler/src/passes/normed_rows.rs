@@ -104,45 +104,82 @@ impl Rows {
             nodes.push(node);
             return;
         };
-        let (k, n, one) = (Size::from(self.norm.channels), op.n, Size::constant(1));
-        // Weights, a value for each row of them, one for each column, and how the sums of columns are taken.
+        let weights = Weights::of(op, self.norm.channels, node.inputs[1]);
+        let mut made = Constants { graph, nodes, node: &node };
+        let centered = weights.centered(&mut made, self.scale);
+        let own = op.bias.then(|| node.inputs[2]);
+        let added = weights.added(&mut made, self.bias, own);
+        // Of the weights as they are stored. An elementwise operation on the way would get them before they are rounded.
+        let sums = made.sums_of(centered, HALF, weights.lines);
+        let bias = made.rows(&[added, sums], HALF, op.n.exact());
+        let mut inputs = vec![self.input, centered, bias];
+        inputs.extend(&node.inputs[2 + usize::from(op.bias)..]);
+        nodes.push(Node { op: NodeOp::Operation(Operation::MatMul(product)), inputs, ..node });
+    }
+}
+
+const HALF: DType = DType::F16;
+
+/// The right operand of a product.
+struct Weights {
+    id: TensorId,
+    /// Its dimensions, those with which a value for each term and for each column lies beside it, and how sums of columns are taken.
+    all: Vec<Size>,
+    down: Vec<Size>,
+    across: Vec<Size>,
+    lines: [Size; 3],
+    columns: Size,
+    terms: u64,
+}
+
+impl Weights {
+    fn of(op: &MatMul, terms: u64, id: TensorId) -> Weights {
+        let (k, n, one) = (Size::from(terms), op.n, Size::constant(1));
         let (all, down, across, lines) = match op.rhs_transposed {
             true => (vec![n, k], vec![one, k], vec![n, one], [n, k, one]),
             false => (vec![k, n], vec![k, one], vec![one, n], [one, k, n]),
         };
-        let mut made = Constants { graph, nodes, node: &node };
-        let (half, float, columns) = (DType::F16, DType::F32, [n]);
-        let weights = (node.inputs[1], half, all.clone());
-        let multiplied = |by: TensorId| [weights.clone(), (by, half, down.clone())];
-        let scaled = self
-            .scale
-            .map(|scale| made.elementwise(&multiplied(scale), float, &all, |p, x| p.call(Function::Mul, x)));
-        let scaled = scaled
-            .unwrap_or_else(|| made.elementwise(std::slice::from_ref(&weights), float, &all, |_, x| x[0]));
-        let sums = made.sums(scaled, lines);
-        let by = Operand::from((self.norm.channels as f32).recip());
-        let beside = [(scaled, float, all.clone()), (sums, float, across)];
-        let centered = made.elementwise(&beside, half, &all, |p, x| {
+        Weights { id, all, down, across, lines, columns: n, terms }
+    }
+
+    /// In 32 bits, times a value for each term.
+    fn times(&self, made: &mut Constants<'_>, factors: Option<TensorId>) -> TensorId {
+        let mut read = vec![(self.id, HALF, self.all.clone())];
+        read.extend(factors.map(|id| (id, HALF, self.down.clone())));
+        made.elementwise(&read, DType::F32, &self.all, |p, x| match x {
+            [one] => *one,
+            _ => p.call(Function::Mul, x),
+        })
+    }
+
+    /// Times the norm's scale, less the mean of each column.
+    fn centered(&self, made: &mut Constants<'_>, scale: Option<TensorId>) -> TensorId {
+        let scaled = self.times(made, scale);
+        let sums = made.sums(scaled, self.lines);
+        let by = Operand::from((self.terms as f32).recip());
+        let read = [(scaled, DType::F32, self.all.clone()), (sums, DType::F32, self.across.clone())];
+        made.elementwise(&read, HALF, &self.all, |p, x| {
             let mean = p.call(Function::Mul, &[x[1], by]);
             p.call(Function::Sub, &[x[0], mean])
+        })
+    }
+
+    /// What is added for each column: what the norm's bias becomes, and what was added before.
+    fn added(&self, made: &mut Constants<'_>, bias: Option<TensorId>, own: Option<TensorId>) -> TensorId {
+        let columns = [self.columns];
+        let shift = bias.map(|bias| {
+            let terms = self.times(made, Some(bias));
+            (made.sums(terms, self.lines), DType::F32, columns.to_vec())
         });
-        // Of the weights as they are stored. An elementwise operation on the way would get them before they are rounded.
-        let left = made.sums_of(centered, half, lines);
-        let shift = self.bias.map(|bias| {
-            let terms = made.elementwise(&multiplied(bias), float, &all, |p, x| p.call(Function::Mul, x));
-            (made.sums(terms, lines), float, columns.to_vec())
-        });
-        let own = op.bias.then(|| (node.inputs[2], half, columns.to_vec()));
+        let own = own.map(|id| (id, HALF, columns.to_vec()));
         let parts: Vec<_> = shift.into_iter().chain(own).collect();
-        let added = made.elementwise(&parts, half, &columns, |p, x| match x {
-            [] => Operand::from(0.0),
+        if parts.is_empty() {
+            return made.zeros(HALF, self.columns.exact());
+        }
+        made.elementwise(&parts, HALF, &columns, |p, x| match x {
             [one] => *one,
             _ => p.call(Function::Add, x),
-        });
-        let bias = made.rows(&[added, left], half, n.exact());
-        let mut inputs = vec![self.input, centered, bias];
-        inputs.extend(&node.inputs[2 + usize::from(op.bias)..]);
-        nodes.push(Node { op: NodeOp::Operation(Operation::MatMul(product)), inputs, ..node });
+        })
     }
 }
 
@@ -208,6 +245,11 @@ mod tests {
 
     /// How many norms are left, and products with and without normalized rows, of rows that a product reads, and perhaps a sum.
     fn operations(rows: u64, matrix_units: bool, is_added: bool) -> [usize; 3] {
+        operations_of(rows, matrix_units, is_added, true)
+    }
+
+    /// The same, perhaps with nothing that is added by the norm and behind the product.
+    fn operations_of(rows: u64, matrix_units: bool, is_added: bool, has_bias: bool) -> [usize; 3] {
         let mut b = Builder::new();
         let x = b.input("x", DType::F16.into(), &[2, rows / 2, 16]).unwrap();
         let half = |b: &mut Builder, dims: &[u64], seed| {
@@ -216,11 +258,13 @@ mod tests {
         };
         let (scale, bias) = (half(&mut b, &[16], 1), half(&mut b, &[16], 2));
         let norm = Normalization { kind: NormKind::Group, first: 2, end: 3, groups: 1, epsilon: 1e-5 };
-        let normed = b.normalize(x, Some(scale), Some(bias), norm).unwrap();
+        let normed = b.normalize(x, Some(scale), has_bias.then_some(bias), norm).unwrap();
         let weights = half(&mut b, &[16, 16], 3);
         let mut y = b.matmul(normed, weights).unwrap();
         let added = half(&mut b, &[16], 4);
-        y = b.binary(Function::Add, y, added).unwrap();
+        if has_bias {
+            y = b.binary(Function::Add, y, added).unwrap();
+        }
         if is_added {
             y = b.binary(Function::Add, y, normed).unwrap();
         }
@@ -240,6 +284,7 @@ mod tests {
     #[test]
     fn norms_of_many_rows_go_into_products() {
         assert_eq!(operations(1024, true, false), [0, 1, 0]);
+        assert_eq!(operations_of(1024, true, false, false), [0, 1, 0], "nothing is added");
     }
 
     #[test]

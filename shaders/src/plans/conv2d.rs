@@ -72,6 +72,11 @@ fn taken(op: &Conv2d, template: &str) -> Taken {
     }
 }
 
+/// What is added to sums.
+fn added(op: &Conv2d) -> Added {
+    Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() }
+}
+
 /// Bindings of inputs and output; without a bias or a residual, its place has the filters, and nothing reads it.
 pub(super) fn bindings(added: Added) -> Vec<Slot> {
     let bias = Slot::Input(if added.bias { 2 } else { 1 });
@@ -104,8 +109,7 @@ fn filters_by_places(op: &Conv2d, shape: &Convolution) -> Result<(MatMul, matmul
         written: op.written,
         ..MatMul::new(shape.filters, rows * columns, shape.depth(), op.dtype, op.dtype)
     };
-    let added =
-        Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() };
+    let added = added(op);
     let [data, weights, bias, result, residual] = bindings(added)[..] else {
         return Err(Unfit("has other bindings than convolutions have".into()));
     };
@@ -214,8 +218,7 @@ fn unfolded(op: &Conv2d, shape: &Convolution, build: &str, params: &Params) -> R
 /// The dispatches of kernels that do all that becomes of the sums themselves.
 fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let shape = op.shape().map_err(Unfit)?;
-    let added =
-        Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() };
+    let added = added(op);
     if template == "product" {
         let product = op.product().ok_or_else(|| {
             Unfit("wants one group and a kernel that covers the image, without padding".into())

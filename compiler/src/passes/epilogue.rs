@@ -285,7 +285,7 @@ mod tests {
             let found = kernels(&graph);
             let is_behind =
                 |op: &&Operation| matches!(op, Operation::MatMul(op) if op.residual && op.residual_behind);
-            assert_eq!(found.iter().any(|op| is_behind(&op)), behind, "{graph}");
+            assert_eq!(found.iter().any(is_behind), behind, "{graph}");
             assert_eq!(found.len() == 1, behind, "{graph}");
         }
     }

@@ -122,6 +122,8 @@ unsafe fn tell(context: *mut c_void, visit: Option<Visit>) {
         group_count: 0,
         unconfined: ptr::null(),
         unconfined_count: 0,
+        external: ptr::null(),
+        external_count: 0,
     };
     for _ in 0..now().infos {
         // SAFETY: the caller's visitor.

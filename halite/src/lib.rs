@@ -191,6 +191,9 @@ mod documents {
     #[cfg(feature = "text")]
     #[doc = include_str!("../../docs/reference/embed.md")]
     mod embed {}
+    #[cfg(unix)]
+    #[doc = include_str!("../../docs/how-to/external-memory.md")]
+    mod external_memory {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

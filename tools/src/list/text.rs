@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite::hal::{DeviceKind, DriverRegistry, InfoGroup};
+use halite::hal::{DeviceKind, DriverRegistry, ExternalSupport, InfoGroup};
 
 use super::survey::{DriverLine, Listed, Survey, hash, source};
 use crate::console::Result;
@@ -90,6 +90,12 @@ fn detail(
     };
     facts.extend(unasked.map(|text| ("chosen unasked", text)));
     facts.push(("executable formats", info.executable_formats.join(" ")));
+    if !info.external_memory.is_empty() {
+        facts.push((
+            "external memory",
+            info.external_memory.iter().map(external).collect::<Vec<_>>().join(", "),
+        ));
+    }
     if let Some(entry) = registry.entries().iter().find(|e| e.name() == info.driver) {
         facts.push(("halite driver", format!("{}, {}", entry.name(), source(entry))));
         match hash(entry) {
@@ -210,6 +216,16 @@ pub(super) fn workarounds(registry: &DriverRegistry, survey: &Survey, out: &mut 
         }
     }
     Ok(())
+}
+
+/// What a device does with a kind of memory that is shared with others.
+fn external(support: &ExternalSupport) -> String {
+    let does = match (support.import, support.export) {
+        (true, true) => "import, export",
+        (true, false) => "import",
+        _ => "export",
+    };
+    format!("{} ({does})", support.kind)
 }
 
 #[cfg(test)]

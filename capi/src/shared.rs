@@ -247,9 +247,10 @@ pub unsafe extern "C" fn halite_memory_import(
 ) -> *mut halite_error {
     // SAFETY: the contract of the interface.
     call("halite_memory_import", || unsafe {
-        raw::handle(memory, "memory")?;
+        // It is released whatever is wrong, and `out` is NULL then.
+        let out = Out::handle(out, "out");
         let memory = stated(&raw::structure(memory)?);
-        let out = Out::handle(out, "out")?;
+        let out = out?;
         let device = &raw::handle(device, "device")?.device;
         out.give(halite_memory(SharedMemory::import(device, memory?)?));
         Ok(())

@@ -85,7 +85,7 @@ fn a_descriptor_crosses_and_stays_the_callers() {
         let told = made(|out| halite_memory_import(other, &wrong, out)).unwrap_err();
         assert!(told.text.contains("no kind of memory 99"), "{}", told.text);
         let told = made(|out| halite_memory_import(other, ptr::null(), out)).unwrap_err();
-        assert_eq!(told.kind, HALITE_ERROR_INVALID_INPUT);
+        assert!(told.text.contains("no kind of memory 0"), "{}", told.text);
         halite_tensor_free(values);
         halite_device_free(device);
         halite_device_free(other);

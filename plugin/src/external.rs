@@ -259,3 +259,80 @@ pub(super) unsafe fn receive(
         Ok(ExternalMemory { handle, size: memory.size, memory_type, dedicated: memory.dedicated != 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::peer::Side;
+
+    #[test]
+    fn memory_of_the_process_changes_hands_once() {
+        let peer = Peer::of(Side::Plugin);
+        let bytes = Bytes::from(vec![1, 2, 3]);
+        let memory = ExternalMemory::host(bytes.clone());
+        let lent = lend(&memory);
+        assert_eq!((lent.kind, lent.handle, lent.memory_type), (HALITE_EXTERNAL_HOST, 0, NO_TYPE));
+        // SAFETY: it was just made.
+        let received = unsafe { receive(&raw const lent, false, peer) }.unwrap();
+        let ExternalHandle::Host(same) = received.handle else { panic!("another kind") };
+        assert_eq!((same.as_ptr(), received.size), (bytes.as_ptr(), 3));
+        let mut wrong = lend(&memory);
+        wrong.kind = 99;
+        // SAFETY: as above; the kind is wrong.
+        let told = unsafe { receive(&raw const wrong, false, peer) }.unwrap_err();
+        assert!(told.to_string().contains("kind 99"), "{told}");
+        drop((memory, same));
+        assert!(bytes.try_into_mut().is_ok(), "the blob of what was refused was given back, too");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn descriptors_are_lent_or_change_hands() {
+        use std::{
+            io::{Read as _, Seek as _, Write as _},
+            os::fd::AsRawFd as _,
+        };
+        let peer = Peer::of(Side::Plugin);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"shared").unwrap();
+        let handle = ExternalHandle::DmaBuf(file.try_clone().unwrap().into());
+        let memory =
+            ExternalMemory { memory_type: Some(3), dedicated: true, ..ExternalMemory::new(handle, 6) };
+        let lent = lend(&memory);
+        // SAFETY: it was just made, and the descriptor is open.
+        let received = unsafe { receive(&raw const lent, false, peer) }.unwrap();
+        assert_eq!((received.size, received.memory_type, received.dedicated), (6, Some(3), true));
+        let ExternalHandle::DmaBuf(copy) = received.handle else { panic!("another kind") };
+        assert_ne!(copy.as_raw_fd() as u64, lent.handle, "a duplicate");
+        let given = give(memory);
+        assert_eq!(given.handle, lent.handle, "the same one");
+        // SAFETY: it was given.
+        let received = unsafe { receive(&raw const given, true, peer) }.unwrap();
+        let ExternalHandle::DmaBuf(own) = received.handle else { panic!("another kind") };
+        assert_eq!(own.as_raw_fd() as u64, lent.handle);
+        let (mut text, mut own) = (String::new(), std::fs::File::from(own));
+        own.rewind().unwrap();
+        own.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "shared");
+        let none = HaliteExternalMemory {
+            handle: u64::MAX,
+            ..lend(&ExternalMemory::new(ExternalHandle::OpaqueFd(copy), 1))
+        };
+        // SAFETY: the number is no descriptor.
+        let told = unsafe { receive(&raw const none, false, peer) };
+        assert!(told.is_err());
+    }
+
+    #[test]
+    fn numbers_of_kinds_are_told_apart() {
+        let peer = Peer::of(Side::Plugin);
+        for own in ExternalKind::ALL {
+            assert_eq!(kind(number(own), peer).unwrap(), own);
+            let support = ExternalSupport { kind: own, import: true, export: false, alignment: 4096 };
+            assert_eq!(receive_support(&lend_support(&support), peer).unwrap(), support);
+        }
+        assert!(kind(0, peer).is_err());
+    }
+}

@@ -226,6 +226,9 @@ const DEVICE: HaliteDeviceVtable = sized!(HaliteDeviceVtable {
     wait_idle: Some(with_u64),
     start_profiling: None,
     stop_profiling: None,
+    import_buffer: None,
+    allocate_exportable: None,
+    export_buffer: None,
 });
 
 unsafe extern "C" fn name(_: *mut HaliteDriver) -> HaliteStr {

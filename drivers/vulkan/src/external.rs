@@ -138,6 +138,7 @@ mod tests {
     fn with(extensions: &[&str], buffers: &[(vk::ExternalMemoryHandleTypeFlags, u32)]) -> DeviceFacts {
         let mut facts = recorded("llvmpipe");
         facts.extensions = extensions.iter().map(|name| (*name).to_owned()).collect();
+        facts.extensions.sort_unstable();
         let of = |(kind, features): &(vk::ExternalMemoryHandleTypeFlags, u32)| ExternalBuffers {
             handle_type: kind.as_raw(),
             features: *features,

@@ -69,6 +69,17 @@ fn a_descriptor_crosses_and_stays_the_callers() {
         assert!(halite_tensor_is_on_device(seen));
         assert_eq!(read(seen), [1.5, -2.0, 3.0], "the tensor keeps the memory");
 
+        refusals(other, stated);
+        halite_tensor_free(values);
+        halite_device_free(device);
+        halite_device_free(other);
+    }
+}
+
+/// Memory that cannot be right is refused; `stated` is right.
+unsafe fn refusals(other: *const halite_device, stated: halite_external_memory) {
+    // SAFETY: handles are ours, and what is stated is read only.
+    unsafe {
         let mut wrong = stated;
         wrong.fd = -1;
         let told = made(|out| halite_memory_import(other, &wrong, out)).unwrap_err();
@@ -86,9 +97,6 @@ fn a_descriptor_crosses_and_stays_the_callers() {
         assert!(told.text.contains("no kind of memory 99"), "{}", told.text);
         let told = made(|out| halite_memory_import(other, ptr::null(), out)).unwrap_err();
         assert!(told.text.contains("no kind of memory 0"), "{}", told.text);
-        halite_tensor_free(values);
-        halite_device_free(device);
-        halite_device_free(other);
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{Device, ElementType, Error, Result, Shape, Tensor};
 /// let handle = ExternalHandle::OpaqueFd(from_elsewhere());
 /// let memory = SharedMemory::import(&device, ExternalMemory::new(handle, 1 << 21))?;
 /// let image = memory.tensor(ElementType::F32, [1, 1, 28, 28], 0)?;
-/// let out = session.run(Inputs::new().tensor("image", image))?;
+/// let out = session.run(Inputs::new().with("image", image))?;
 /// # Ok::<(), halite::Error>(())
 /// ```
 ///

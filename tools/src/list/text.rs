@@ -90,12 +90,7 @@ fn detail(
     };
     facts.extend(unasked.map(|text| ("chosen unasked", text)));
     facts.push(("executable formats", info.executable_formats.join(" ")));
-    if !info.external_memory.is_empty() {
-        facts.push((
-            "external memory",
-            info.external_memory.iter().map(external).collect::<Vec<_>>().join(", "),
-        ));
-    }
+    facts.extend(external_memory(&info.external_memory).map(|text| ("external memory", text)));
     if let Some(entry) = registry.entries().iter().find(|e| e.name() == info.driver) {
         facts.push(("halite driver", format!("{}, {}", entry.name(), source(entry))));
         match hash(entry) {
@@ -218,14 +213,15 @@ pub(super) fn workarounds(registry: &DriverRegistry, survey: &Survey, out: &mut 
     Ok(())
 }
 
-/// What a device does with a kind of memory that is shared with others.
-fn external(support: &ExternalSupport) -> String {
-    let does = match (support.import, support.export) {
-        (true, true) => "import, export",
-        (true, false) => "import",
-        _ => "export",
+/// What a device does with memory that is shared with others, kind by kind.
+fn external_memory(kinds: &[ExternalSupport]) -> Option<String> {
+    let text = |support: &ExternalSupport| match (support.import, support.export) {
+        (true, true) => format!("{} (import, export)", support.kind),
+        (true, false) => format!("{} (import)", support.kind),
+        _ => format!("{} (export)", support.kind),
     };
-    format!("{} ({does})", support.kind)
+    let texts: Vec<_> = kinds.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 #[cfg(test)]

@@ -151,6 +151,26 @@ impl Block {
 
     /// Gives it memory of the type that was chosen. A handle is gone afterwards, whatever comes of it: with the memory, or closed.
     pub(super) fn bind(&mut self, source: Source) -> Result<(), Failure> {
+        self.allocate(source)?;
+        let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
+        // SAFETY: memory and buffer are new, ours, and of fitting size and type.
+        unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }
+            .map_err(Failure::of("vkBindBufferMemory"))?;
+        if self.candidate.mapped {
+            // SAFETY: the type is host-visible and the memory is not mapped yet.
+            let address =
+                unsafe { device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
+                    .map_err(Failure::of("vkMapMemory"))?;
+            self.mapped = Some(address.cast());
+        }
+        if bda {
+            self.address = self.device_address();
+        }
+        self.ctx.set_name(self.buffer, &format!("block {}", self.id));
+        Ok(())
+    }
+
+    fn allocate(&mut self, source: Source) -> Result<(), Failure> {
         let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
         let needs = self.needs();
         if needs.memory_type_bits & (1 << self.candidate.index) == 0 {
@@ -175,7 +195,6 @@ impl Block {
             Source::Give { kind, .. } => {
                 give = give.handle_types(way(*kind).handle_type);
                 info = info.push_next(&mut give);
-                self.exportable = Some(*kind);
             }
             Source::Take { handle, .. } => info = import.of(handle, info),
         }
@@ -186,20 +205,6 @@ impl Block {
         if let Source::Take { handle, .. } = source {
             self._taken = Taken::from(handle);
         }
-        // SAFETY: memory and buffer are new, ours, and of fitting size and type.
-        unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }
-            .map_err(Failure::of("vkBindBufferMemory"))?;
-        if self.candidate.mapped {
-            // SAFETY: the type is host-visible and the memory is not mapped yet.
-            let address =
-                unsafe { device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
-                    .map_err(Failure::of("vkMapMemory"))?;
-            self.mapped = Some(address.cast());
-        }
-        if bda {
-            self.address = self.device_address();
-        }
-        self.ctx.set_name(self.buffer, &format!("block {}", self.id));
         Ok(())
     }
 

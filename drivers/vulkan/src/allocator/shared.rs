@@ -100,7 +100,7 @@ impl Allocator {
         let kind = plan.support.kind;
         let mut block = Block::empty(&shared.ctx, shared.next_id(), size, Some(way(kind)))?;
         block.candidate = candidate;
-        block.other_owner = plan.other_owner;
+        (block.other_owner, block.exportable) = (plan.other_owner, Some(kind));
         {
             let mut state = shared.state.lock();
             if let Some(limit) = shared.limit

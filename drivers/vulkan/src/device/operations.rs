@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Buffer, BufferSpan, Fence, File, QueueOp, Result, TimedCommand, WorkKind, status};
+use halite_hal::{
+    Buffer, BufferSpan, CommandBuffer, Fence, File, QueueOp, Result, TimedCommand, WorkKind, status,
+};
 use smallvec::SmallVec;
 
 use crate::{
@@ -146,13 +148,7 @@ impl Core {
                 Ok(())
             }
             QueueOp::Execute { command_buffer, bindings } => {
-                let own = command_buffer.as_any().downcast_ref::<VulkanCommandBuffer>();
-                let own = own.ok_or_else(|| {
-                    status!(
-                        InvalidArgument,
-                        "a command buffer of another driver was given to a Vulkan device"
-                    )
-                })?;
+                let own = own_commands(command_buffer.as_ref())?;
                 self.submit_others(queue, &points)?;
                 own.execute(queue, &points, signal, &bindings)
             }
@@ -277,6 +273,14 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// A command buffer as this driver's own.
+fn own_commands(commands: &dyn CommandBuffer) -> Result<&VulkanCommandBuffer> {
+    let own = commands.as_any().downcast_ref::<VulkanCommandBuffer>();
+    own.ok_or_else(|| {
+        status!(InvalidArgument, "a command buffer of another driver was given to a Vulkan device")
+    })
 }
 
 /// A buffer as this driver's own.

@@ -188,19 +188,7 @@ impl PreparedCommands {
                     self.record_dispatch(ctx, target, sets, step, &mut bound);
                 }
                 Step::HandOver { buffer, from, to } => record_hand_over(ctx, target, *buffer, (*from, *to)),
-                Step::BeginGroup(name) => {
-                    if let Some(fns) = &ctx.debug_utils {
-                        let label = vk::DebugUtilsLabelEXT::default().label_name(name);
-                        // SAFETY: the command buffer is recording; the label lives until the call returns.
-                        unsafe { fns.cmd_begin_debug_utils_label(target, &label) };
-                    }
-                }
-                Step::EndGroup => {
-                    if let Some(fns) = &ctx.debug_utils {
-                        // SAFETY: the command buffer is recording; groups are balanced within a list.
-                        unsafe { fns.cmd_end_debug_utils_label(target) };
-                    }
-                }
+                Step::BeginGroup(_) | Step::EndGroup => record_group(ctx, target, step),
             }
             if let Some(timer) = timer {
                 timer.record_end(target, index, stages_of(step));
@@ -271,6 +259,21 @@ fn record_parts(ctx: &DeviceContext, target: vk::CommandBuffer, layout: vk::Pipe
         unsafe {
             ctx.device.cmd_push_constants(target, layout, vk::ShaderStageFlags::COMPUTE, offset, &bytes);
             ctx.device.cmd_dispatch(target, x, y, z);
+        }
+    }
+}
+
+/// Begins or ends a group of commands that debuggers show.
+fn record_group(ctx: &DeviceContext, target: vk::CommandBuffer, step: &Step) {
+    let Some(fns) = &ctx.debug_utils else { return };
+    // SAFETY: the command buffer is recording; the label lives until the call returns, and groups are balanced within a list.
+    unsafe {
+        match step {
+            Step::BeginGroup(name) => {
+                let label = vk::DebugUtilsLabelEXT::default().label_name(name);
+                fns.cmd_begin_debug_utils_label(target, &label);
+            }
+            _ => fns.cmd_end_debug_utils_label(target),
         }
     }
 }

@@ -60,6 +60,7 @@ pub mod profile;
 mod raw;
 pub mod sequence;
 pub mod session;
+pub mod shared;
 pub mod signature;
 pub mod source;
 pub mod state;

@@ -47,7 +47,7 @@ pub const HALITE_ELEMENT_BF16: halite_element_type = 0x2200_0010;
 pub struct halite_tensor(pub(crate) Tensor);
 
 /// An element type that tensors can have.
-fn element_type(number: halite_element_type) -> Result<ElementType> {
+pub(crate) fn element_type(number: halite_element_type) -> Result<ElementType> {
     let element = ElementType(number);
     if element.kind().is_some() && element.bit_count() > 0 {
         return Ok(element);

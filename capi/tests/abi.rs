@@ -8,8 +8,8 @@
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf};
 
 use halite_c::{
-    device::*, drivers::*, generator::*, options::*, sequence::*, signature::*, source::*, steps::*,
-    tokens::*, values::*, vulkan::*,
+    device::*, drivers::*, generator::*, options::*, sequence::*, shared::*, signature::*, source::*,
+    steps::*, tokens::*, values::*, vulkan::*,
 };
 
 fn file(name: &str) -> PathBuf {
@@ -47,6 +47,10 @@ layouts! {
         struct_size, get_instance_proc_addr, instance, physical_device, api_version, device, queues, queue_count, extensions,
         extension_count, features, feature_count, lock, unlock, release, context
     }
+    halite_external_memory {
+        struct_size, kind, fd, handle, size, has_memory_type, is_dedicated, memory_type, release, context
+    }
+    halite_memory_support { struct_size, alignment, can_import, can_export }
     halite_input { name, tensor, value }
     halite_dimension { name, size, kind }
     halite_signature_info { struct_size, name, module, text, input_count, output_count, state_count }

@@ -76,6 +76,9 @@ static HaliteStatus *transfer(const HaliteQueueOp *op, HaliteSpan span, bool rea
 static HaliteStatus *execute(const HaliteQueueOp *op) {
     switch (op->kind) {
         case HALITE_QUEUE_OP_BARRIER: return NULL;
+        // No memory is shared with others.
+        case HALITE_QUEUE_OP_ACQUIRE: return NULL;
+        case HALITE_QUEUE_OP_RELEASE: return NULL;
         case HALITE_QUEUE_OP_DEALLOCA: give_back(op->target.buffer); return NULL;
         case HALITE_QUEUE_OP_FILL: return fill_span(op->target, op->pattern, op->pattern_length);
         case HALITE_QUEUE_OP_UPDATE: return write_span(op->target, 0, op->data.data, op->data.length);
@@ -192,7 +195,7 @@ static HaliteStatus *keep(HaliteQueueOp *to, const HaliteQueueOp *from) {
 }
 
 HaliteStatus *submit(Queue *queue, HaliteFence wait, HaliteFence signal, const HaliteQueueOp *op) {
-    if (op->kind > HALITE_QUEUE_OP_EXECUTE)
+    if (op->kind > HALITE_QUEUE_OP_RELEASE)
         return make_status(CODE_UNIMPLEMENTED, "the sample device knows no queue operation of kind %u", op->kind);
     Operation *operation = calloc(1, sizeof *operation + signal.count * sizeof signal.points[0]);
     if (!operation) return out_of_memory();

@@ -97,6 +97,32 @@ impl CooperativeMatrixProperties {
     }
 }
 
+/// What a device does with buffers in memory of one kind that is shared with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalBuffers {
+    /// `VkExternalMemoryHandleTypeFlagBits`.
+    pub handle_type: u32,
+    /// `VkExternalMemoryFeatureFlags`: 1 for dedicated allocations only, 2 for export, 4 for import.
+    pub features: u32,
+}
+
+impl ExternalBuffers {
+    /// Whether the memory must be allocated for one buffer alone.
+    pub fn dedicated_only(&self) -> bool {
+        self.features & 1 != 0
+    }
+
+    /// Whether memory can be made for others.
+    pub fn exportable(&self) -> bool {
+        self.features & 2 != 0
+    }
+
+    /// Whether memory of others can be used.
+    pub fn importable(&self) -> bool {
+        self.features & 4 != 0
+    }
+}
+
 /// One queue family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueFamily {
@@ -176,6 +202,9 @@ pub struct DeviceFacts {
     /// Memory heaps and types.
     #[serde(default)]
     pub memory: Memory,
+    /// Kinds of memory that is shared with others, in which buffers can be; those that the device knows nothing to do with are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub external_buffers: Vec<ExternalBuffers>,
     /// Queue families, by index.
     #[serde(default)]
     pub queue_families: Vec<QueueFamily>,

@@ -31,8 +31,8 @@ mod subgroup;
 mod version;
 
 pub use device::{
-    CooperativeMatrixProperties, DeviceFacts, DeviceType, DotProductFacts, FactsError, QueueFamily,
-    SubgroupFacts,
+    CooperativeMatrixProperties, DeviceFacts, DeviceType, DotProductFacts, ExternalBuffers, FactsError,
+    QueueFamily, SubgroupFacts,
 };
 pub use features::Feature;
 pub use ids::{driver_id, vendor};

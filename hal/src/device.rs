@@ -13,7 +13,8 @@ use bytes::Bytes;
 
 use crate::{
     BindingTable, Buffer, BufferParams, BufferSpan, CommandBuffer, CommandList, Deadline, DeviceInfo,
-    DeviceProfile, Executable, ExecutableDesc, Fence, File, QueueAffinity, Result, Semaphore, status,
+    DeviceProfile, Executable, ExecutableDesc, ExternalKind, ExternalMemory, Fence, File, QueueAffinity,
+    Result, Semaphore, external, status,
 };
 
 /// One operation on a queue. It starts when its wait fence is reached and ends by signalling its signal fence;
@@ -26,6 +27,18 @@ use crate::{
 pub enum QueueOp {
     /// Only waits and signals.
     Barrier,
+    /// Takes a buffer of memory that is shared with others back from them: what they wrote is seen by what comes after. They must have
+    /// finished. Does nothing for other buffers.
+    Acquire {
+        /// The buffer.
+        buffer: Arc<dyn Buffer>,
+    },
+    /// Gives a buffer of memory that is shared with others to them: what was written is seen by them once the signal fence is reached.
+    /// Until it is acquired again, a driver may refuse work with it. Does nothing for other buffers.
+    Release {
+        /// The buffer.
+        buffer: Arc<dyn Buffer>,
+    },
     /// Gives the memory of a buffer from [`Device::queue_alloca`] back to the queue-ordered pool. The handle stays
     /// valid, its contents do not.
     Dealloca {
@@ -87,6 +100,8 @@ impl QueueOp {
     pub fn name(&self) -> &'static str {
         match self {
             QueueOp::Barrier => "barrier",
+            QueueOp::Acquire { .. } => "acquire",
+            QueueOp::Release { .. } => "release",
             QueueOp::Dealloca { .. } => "dealloca",
             QueueOp::Fill { .. } => "fill",
             QueueOp::Update { .. } => "update",
@@ -165,6 +180,32 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
 
     /// Allocates a buffer that exists at once. Contents are undefined. RESOURCE_EXHAUSTED names size and heap.
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;
+
+    /// A buffer over memory from elsewhere, over all of its bytes but for a last part that is smaller than
+    /// [`halite_abi::BUFFER_PADDING`]. It keeps the memory; what it holds is seen from the next [`QueueOp::Acquire`] on. UNIMPLEMENTED for
+    /// kinds that [`DeviceInfo::external_memory`] does not have.
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>> {
+        let _ = params;
+        Err(external::unsupported(self.info(), memory.handle.kind(), true))
+    }
+
+    /// Allocates a buffer whose memory can be given away as this kind, by [`Device::export_buffer`]. Contents are undefined.
+    fn allocate_exportable(
+        &self,
+        params: &BufferParams,
+        byte_length: u64,
+        kind: ExternalKind,
+    ) -> Result<Arc<dyn Buffer>> {
+        let _ = (params, byte_length);
+        Err(external::unsupported(self.info(), kind, false))
+    }
+
+    /// The memory of a buffer from [`Device::allocate_exportable`], for others. It lives as long as the buffer or anything made from the
+    /// handle does. FAILED_PRECONDITION for other buffers.
+    fn export_buffer(&self, buffer: &Arc<dyn Buffer>, kind: ExternalKind) -> Result<ExternalMemory> {
+        let _ = buffer;
+        Err(external::unsupported(self.info(), kind, false))
+    }
 
     /// A timeline semaphore with this initial payload.
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>>;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use halite_facts::{DeviceFacts, DeviceType};
 use serde::{Deserialize, Serialize};
 
-use crate::{Device, Result};
+use crate::{Device, ExternalSupport, Result};
 
 /// Named options of a driver or device, from a URI's `?k=v&k=v` or from tool flags. Unknown names are errors that
 /// list the known ones.
@@ -113,6 +113,9 @@ pub struct DeviceInfo {
     /// Everything else for bug reports: limits, features, extensions, memory, queues.
     #[serde(default)]
     pub groups: Vec<InfoGroup>,
+    /// Which memory it shares with others, by kind; empty where none.
+    #[serde(default)]
+    pub external_memory: Vec<ExternalSupport>,
     /// Everything that the driver knows of the device: complete enough to plan for it without having it, and what models are
     /// compiled by. `None` where the driver does not say, such as for devices that are no GPU.
     #[serde(default)]

@@ -23,6 +23,7 @@ mod deadline;
 mod device;
 mod driver;
 mod executable;
+pub mod external;
 mod file;
 mod footprint;
 pub mod host_memory;
@@ -46,6 +47,7 @@ pub use driver::{
     DeviceInfo, DeviceKind, Driver, InfoGroup, MEMORY_LIMIT, Options, ScoreItem, UNTRUSTED, UnconfinedCode,
 };
 pub use executable::{Executable, ExecutableDesc, FunctionInfo};
+pub use external::{ExternalHandle, ExternalKind, ExternalMemory, ExternalSupport};
 pub use file::{File, FileAccess, FileSource};
 pub use footprint::{ByteRuns, Footprint};
 // What the signatures of this crate name, so that drivers need no other.

@@ -328,6 +328,19 @@ impl DeviceInfo {
         &self.0.properties
     }
 
+    /// Memory that it shares with others, by kind; see [`SharedMemory`](crate::SharedMemory).
+    pub fn external_memory(&self) -> &[hal::ExternalSupport] {
+        &self.0.external_memory
+    }
+
+    /// Vulkan's UUIDs of the device and of its driver (`deviceUUID`, `driverUUID`). Opaque handles of memory only have a meaning between
+    /// parts that have both in common; CUDA tells the first one as `cuDeviceGetUuid`.
+    pub fn uuids(&self) -> Option<([u8; 16], [u8; 16])> {
+        let facts = self.0.facts.as_ref()?;
+        let bytes = |text: &str| u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes);
+        Some((bytes(&facts.uuid)?, bytes(&facts.driver_uuid)?))
+    }
+
     /// All that the layer [`hal`](crate::hal) knows.
     pub fn hal(&self) -> &hal::DeviceInfo {
         &self.0

@@ -79,6 +79,7 @@ mod kept;
 mod options;
 mod profile;
 mod session;
+mod shared;
 mod signature;
 mod source;
 mod state;
@@ -100,9 +101,11 @@ pub use generate::{
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};
+pub use halite_hal::{ExternalHandle, ExternalKind, ExternalMemory, ExternalSupport};
 pub use options::{CancelToken, Progress, ProgressFn, RunOptions, Stage};
 pub use profile::{CommandProfile, DeviceTimes, OperationInfo, Profile, WorkKind};
 pub use session::{DeviceChoice, Function, Pending, Session, SessionBuilder};
+pub use shared::SharedMemory;
 pub use signature::{Dimension, FunctionInfo, StatePair, ValueInfo, ValueType};
 pub use source::{LoadMode, Source};
 pub use state::State;
@@ -188,6 +191,9 @@ mod documents {
     #[cfg(feature = "text")]
     #[doc = include_str!("../../docs/reference/embed.md")]
     mod embed {}
+    #[cfg(unix)]
+    #[doc = include_str!("../../docs/how-to/external-memory.md")]
+    mod external_memory {}
     #[doc = include_str!("../../docs/how-to/embedding.md")]
     mod embedding {}
 }

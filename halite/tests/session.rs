@@ -10,6 +10,7 @@ mod limits;
 mod processors;
 mod results;
 mod sessions;
+mod shared_memory;
 mod states;
 mod untrusted;
 mod windows;

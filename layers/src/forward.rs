@@ -4,8 +4,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, RecordingStats, Result,
-    Semaphore,
+    Executable, ExecutableDesc, ExternalKind, ExternalMemory, Fence, MemoryStats, QueueAffinity, QueueOp,
+    RecordingStats, Result, Semaphore,
 };
 
 /// Declares [`Layer`] and [`Layered`] over the methods of [`Device`], each of which stands here once. The compiler notices
@@ -58,6 +58,11 @@ forward! {
     fn trim(&self);
     fn check_process(&self) -> Result<()>;
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>>;
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>>;
+    fn allocate_exportable(
+        &self, params: &BufferParams, byte_length: u64, kind: ExternalKind
+    ) -> Result<Arc<dyn Buffer>>;
+    fn export_buffer(&self, buffer: &Arc<dyn Buffer>, kind: ExternalKind) -> Result<ExternalMemory>;
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>>;
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>>;
     fn create_command_buffer(&self, list: CommandList) -> Result<Arc<dyn CommandBuffer>>;

@@ -7,3 +7,4 @@ mod open;
 mod peers;
 mod queue_operations;
 mod recording;
+mod shared;

@@ -40,7 +40,7 @@ use std::ffi::{c_char, c_void};
 /// Incompatible changes. 0 while the interface is young: then the minor version has to be equal as well.
 pub const HALITE_ABI_MAJOR: u32 = 0;
 /// Compatible additions.
-pub const HALITE_ABI_MINOR: u32 = 3;
+pub const HALITE_ABI_MINOR: u32 = 4;
 /// The version of this file: major in the upper half, minor in the lower.
 pub const HALITE_ABI_VERSION: u32 = (HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR;
 /// Name of the exported function.
@@ -255,6 +255,53 @@ pub struct HaliteUnconfinedCode {
     pub reserved: [u8; 7],
 }
 
+/// Kind of memory: a file descriptor that only the same driver of the same device understands.
+pub const HALITE_EXTERNAL_OPAQUE_FD: u32 = 1;
+/// Kind of memory: a file descriptor of Linux's dma-buf.
+pub const HALITE_EXTERNAL_DMA_BUF: u32 = 2;
+/// Kind of memory: that of the process.
+pub const HALITE_EXTERNAL_HOST: u32 = 3;
+/// Kind of memory: an `AHardwareBuffer` of the format `BLOB`.
+pub const HALITE_EXTERNAL_ANDROID_HARDWARE_BUFFER: u32 = 4;
+/// Kind of memory: a handle of Windows that only the same driver of the same device understands.
+pub const HALITE_EXTERNAL_OPAQUE_WIN32: u32 = 5;
+
+/// What a device does with one kind of memory that is shared with others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HaliteExternalSupport {
+    /// One of `HALITE_EXTERNAL_*`.
+    pub kind: u32,
+    /// 1 when the device takes such memory.
+    pub import: u8,
+    /// 1 when it makes memory that can be given away as such.
+    pub export: u8,
+    pub reserved: u16,
+    /// What addresses and sizes of memory of the process are multiples of; 1 for other kinds.
+    pub alignment: u64,
+}
+
+/// Memory that is shared with others. All of it that is passed is borrowed for the call, but for `bytes`; what a function
+/// gives is the receiver's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HaliteExternalMemory {
+    pub struct_size: u32,
+    /// One of `HALITE_EXTERNAL_*`.
+    pub kind: u32,
+    /// A descriptor, or a handle or an address as a number; 0 for memory of the process.
+    pub handle: u64,
+    /// All bytes of the memory.
+    pub size: u64,
+    /// Index of the Vulkan memory type; all ones when it is not known.
+    pub memory_type: u32,
+    /// 1 when the memory was allocated for one buffer alone.
+    pub dedicated: u8,
+    pub reserved: [u8; 3],
+    /// Memory of the process; it changes hands.
+    pub bytes: HaliteBlob,
+}
+
 /// A device as enumeration sees it.
 #[repr(C)]
 #[derive(Debug)]
@@ -282,6 +329,9 @@ pub struct HaliteDeviceInfo {
     pub group_count: usize,
     pub unconfined: *const HaliteUnconfinedCode,
     pub unconfined_count: usize,
+    /// Memory that it shares with others, by kind.
+    pub external: *const HaliteExternalSupport,
+    pub external_count: usize,
 }
 
 /// Memory that a device holds for its buffers, in bytes. The caller sets `struct_size`.
@@ -468,6 +518,35 @@ pub struct HaliteDeviceVtable {
             context: *mut c_void,
             visit: Option<unsafe extern "C" fn(context: *mut c_void, time: *const HaliteCommandTime)>,
             out_summary: *mut HaliteProfileSummary,
+        ) -> *mut HaliteStatus,
+    >,
+    /// Makes a buffer over memory from elsewhere. What it holds is seen from the next `HALITE_QUEUE_OP_ACQUIRE` on. Takes `bytes`
+    /// over, whatever comes of it. Null where the device has no such memory.
+    pub import_buffer: Option<
+        unsafe extern "C" fn(
+            device: *mut HaliteDevice,
+            params: *const HaliteBufferParams,
+            memory: *const HaliteExternalMemory,
+            out_buffer: *mut *mut HaliteBuffer,
+        ) -> *mut HaliteStatus,
+    >,
+    /// Allocates a buffer whose memory can be given away as this kind. Null where the device has no such memory.
+    pub allocate_exportable: Option<
+        unsafe extern "C" fn(
+            device: *mut HaliteDevice,
+            params: *const HaliteBufferParams,
+            byte_length: u64,
+            kind: u32,
+            out_buffer: *mut *mut HaliteBuffer,
+        ) -> *mut HaliteStatus,
+    >,
+    /// The memory of such a buffer, for others. The caller sets `struct_size`. Null where the device has no such memory.
+    pub export_buffer: Option<
+        unsafe extern "C" fn(
+            device: *mut HaliteDevice,
+            buffer: *mut HaliteBuffer,
+            kind: u32,
+            out_memory: *mut HaliteExternalMemory,
         ) -> *mut HaliteStatus,
     >,
 }
@@ -767,6 +846,10 @@ pub const HALITE_QUEUE_OP_READ: u32 = 5;
 pub const HALITE_QUEUE_OP_WRITE: u32 = 6;
 /// Kind of operation: `command_buffer`, `bindings`.
 pub const HALITE_QUEUE_OP_EXECUTE: u32 = 7;
+/// Kind of operation: `target.buffer`. Memory that is shared with others comes back from them.
+pub const HALITE_QUEUE_OP_ACQUIRE: u32 = 8;
+/// Kind of operation: `target.buffer`. Memory that is shared with others goes to them.
+pub const HALITE_QUEUE_OP_RELEASE: u32 = 9;
 
 /// One operation on a queue. All it names is borrowed for the call: keep it by retaining it, copy `data`.
 #[repr(C)]

@@ -122,6 +122,8 @@ unsafe fn tell(context: *mut c_void, visit: Option<Visit>) {
         group_count: 0,
         unconfined: ptr::null(),
         unconfined_count: 0,
+        external: ptr::null(),
+        external_count: 0,
     };
     for _ in 0..now().infos {
         // SAFETY: the caller's visitor.
@@ -224,6 +226,9 @@ const DEVICE: HaliteDeviceVtable = sized!(HaliteDeviceVtable {
     wait_idle: Some(with_u64),
     start_profiling: None,
     stop_profiling: None,
+    import_buffer: None,
+    allocate_exportable: None,
+    export_buffer: None,
 });
 
 unsafe extern "C" fn name(_: *mut HaliteDriver) -> HaliteStr {

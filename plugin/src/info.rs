@@ -6,7 +6,7 @@ use halite_facts::DeviceFacts;
 
 use super::{
     abi::*,
-    panics,
+    external, panics,
     peer::Peer,
     raw::{self, Grows},
 };
@@ -82,6 +82,7 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
     let unconfined: Vec<_> =
         info.unconfined.iter().zip(&guarded).map(|(code, formats)| lend_unconfined(code, formats)).collect();
     let record = info.facts.as_ref().map(|facts| facts.to_json());
+    let external: Vec<_> = info.external_memory.iter().map(external::lend_support).collect();
     body(&HaliteDeviceInfo {
         struct_size: HaliteDeviceInfo::SIZE,
         kind: kind_number(info.kind),
@@ -101,6 +102,8 @@ pub(super) fn lend(info: &DeviceInfo, body: impl FnOnce(&HaliteDeviceInfo)) {
         group_count: groups.len(),
         unconfined: unconfined.as_ptr(),
         unconfined_count: unconfined.len(),
+        external: external.as_ptr(),
+        external_count: external.len(),
     });
 }
 
@@ -158,6 +161,7 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
         let formats = raw::array(info.executable_formats, info.executable_format_count, "formats", peer)?;
         let score = raw::array(info.score, info.score_count, "a device's score", peer)?;
         let groups = raw::array(info.groups, info.group_count, "groups of facts", peer)?;
+        let shared = raw::array(info.external, info.external_count, "kinds of memory", peer)?;
         let unconfined = raw::array(info.unconfined, info.unconfined_count, "unconfined code", peer)?;
         Ok(DeviceInfo {
             driver: driver.to_owned(),
@@ -174,6 +178,10 @@ unsafe fn receive(info: *const HaliteDeviceInfo, driver: &str, peer: Peer) -> Re
                 .collect::<Result<_>>()?,
             properties: raw::pairs(info.properties, info.property_count, "properties", peer)?,
             groups: groups.iter().map(|group| receive_group(group, peer)).collect::<Result<_>>()?,
+            external_memory: shared
+                .iter()
+                .map(|support| external::receive_support(support, peer))
+                .collect::<Result<_>>()?,
             unconfined: unconfined
                 .iter()
                 .map(|code| receive_unconfined(code, peer))

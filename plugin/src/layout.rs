@@ -39,11 +39,11 @@ layout! {
     HaliteUnconfinedCode 88 {
         formats 0, format_count 8, reason 16, option 32, allow 48, refuse 64, default_allows 80, reserved 81
     }
-    HaliteDeviceInfo 184 {
+    HaliteDeviceInfo 200 {
         struct_size 0, kind 4, driver 8, path 24, name 40, unusable 56, target 72, capabilities 88,
         executable_formats 104, executable_format_count 112, score 120, score_count 128, properties
         136, property_count 144, groups 152, group_count 160,
-        unconfined 168, unconfined_count 176
+        unconfined 168, unconfined_count 176, external 184, external_count 192
     }
     HaliteMemoryStats 48 {
         struct_size 0, reserved 4, bytes_reserved 8, bytes_used 16, peak_bytes_reserved 24,
@@ -58,11 +58,15 @@ layout! {
     HaliteSemaphorePoint 16 { semaphore 0, value 8 }
     HaliteFence 16 { points 0, count 8 }
     HaliteDevice 8 { vtable 0 }
-    HaliteDeviceVtable 152 {
+    HaliteExternalSupport 16 { kind 0, import 4, export 5, reserved 6, alignment 8 }
+    HaliteExternalMemory 64 {
+        struct_size 0, kind 4, handle 8, size 16, memory_type 24, dedicated 28, reserved 29, bytes 32
+    }
+    HaliteDeviceVtable 176 {
         struct_size 0, reserved 4, retain 8, release 16, id 24, info 32, queue_count 40, query_i64
         48, memory_stats 56, trim 64, allocate_buffer 72, create_semaphore 80, create_executable 88,
         create_command_buffer 96, queue_alloca 104, queue_submit 112, queue_flush 120, wait_idle 128,
-        start_profiling 136, stop_profiling 144
+        start_profiling 136, stop_profiling 144, import_buffer 152, allocate_exportable 160, export_buffer 168
     }
     HaliteBuffer 8 { vtable 0 }
     HaliteBufferInfo 40 {

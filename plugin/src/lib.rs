@@ -29,6 +29,7 @@ mod driver;
 mod elf;
 mod executable;
 mod export;
+mod external;
 #[cfg(test)]
 mod faulty;
 mod file;

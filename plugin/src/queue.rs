@@ -72,6 +72,11 @@ impl Lender {
         }
     }
 
+    fn buffer_op(&mut self, kind: u32, buffer: &Arc<dyn Buffer>) -> HaliteQueueOp {
+        let buffer = buffer::lend(buffer, self.side, &mut self.buffers);
+        HaliteQueueOp { kind, target: HaliteSpan { buffer, ..NO_SPAN }, ..NO_OP }
+    }
+
     fn file_op(&mut self, kind: u32, file: &halite_hal::File, file_offset: u64) -> HaliteQueueOp {
         HaliteQueueOp { kind, file: self.file(file), file_offset, ..NO_OP }
     }
@@ -79,14 +84,9 @@ impl Lender {
     fn lend(&mut self, op: &QueueOp) -> Result<HaliteQueueOp> {
         Ok(match op {
             QueueOp::Barrier => NO_OP,
-            QueueOp::Dealloca { buffer } => {
-                let buffer = buffer::lend(buffer, self.side, &mut self.buffers);
-                HaliteQueueOp {
-                    kind: HALITE_QUEUE_OP_DEALLOCA,
-                    target: HaliteSpan { buffer, ..NO_SPAN },
-                    ..NO_OP
-                }
-            }
+            QueueOp::Dealloca { buffer } => self.buffer_op(HALITE_QUEUE_OP_DEALLOCA, buffer),
+            QueueOp::Acquire { buffer } => self.buffer_op(HALITE_QUEUE_OP_ACQUIRE, buffer),
+            QueueOp::Release { buffer } => self.buffer_op(HALITE_QUEUE_OP_RELEASE, buffer),
             QueueOp::Fill { target, pattern, pattern_length } => HaliteQueueOp {
                 kind: HALITE_QUEUE_OP_FILL,
                 target: self.span(target),
@@ -159,6 +159,12 @@ pub(super) unsafe fn receive_op(op: *const HaliteQueueOp, peer: Peer) -> Result<
             HALITE_QUEUE_OP_BARRIER => QueueOp::Barrier,
             HALITE_QUEUE_OP_DEALLOCA => {
                 QueueOp::Dealloca { buffer: buffer::receive(op.target.buffer, Count::Borrowed, peer)? }
+            }
+            HALITE_QUEUE_OP_ACQUIRE => {
+                QueueOp::Acquire { buffer: buffer::receive(op.target.buffer, Count::Borrowed, peer)? }
+            }
+            HALITE_QUEUE_OP_RELEASE => {
+                QueueOp::Release { buffer: buffer::receive(op.target.buffer, Count::Borrowed, peer)? }
             }
             HALITE_QUEUE_OP_FILL => QueueOp::Fill {
                 target: span(&op.target, peer)?,

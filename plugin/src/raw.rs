@@ -32,6 +32,7 @@ grows!(
     HaliteHost,
     HalitePlugin,
     HaliteDeviceInfo,
+    HaliteExternalMemory,
     HaliteMemoryStats,
     HaliteCommandTime,
     HaliteProfileSummary,

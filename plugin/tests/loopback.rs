@@ -11,3 +11,5 @@ mod peers;
 mod queue_operations;
 #[path = "../../layers/tests/recording.rs"]
 mod recording;
+#[path = "../../layers/tests/shared.rs"]
+mod shared;

@@ -61,6 +61,8 @@
 #define HALITE_DEVICE_INFO_INIT HALITE_INIT(halite_device_info)
 #define HALITE_DEVICE_STATS_INIT HALITE_INIT(halite_device_stats)
 #define HALITE_VULKAN_DEVICE_INIT HALITE_INIT(halite_vulkan_device)
+#define HALITE_EXTERNAL_MEMORY_INIT HALITE_INIT(halite_external_memory)
+#define HALITE_MEMORY_SUPPORT_INIT HALITE_INIT(halite_memory_support)
 #define HALITE_SIGNATURE_INFO_INIT HALITE_INIT(halite_signature_info)
 #define HALITE_VALUE_INFO_INIT HALITE_INIT(halite_value_info)
 #define HALITE_GENERATOR_OPTIONS_INIT HALITE_INIT(halite_generator_options)
@@ -71,7 +73,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 6
+#define HALITE_C_ABI_MINOR 7
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -114,6 +116,10 @@ typedef struct halite_function halite_function;
 /// A language model that writes text, from a GGUF file: its session, tokenizer and chat template. Any thread may use it. Sequences
 /// share its weights; each has caches of its own.
 typedef struct halite_generator halite_generator;
+
+/// Memory that others also use. Either the device has it, as after it was imported or created, or the others do, between
+/// `halite_memory_release` and `halite_memory_acquire`. Calls with its tensors fail while the others have it.
+typedef struct halite_memory halite_memory;
 
 /// A model that was read, to be compiled ahead of time for other devices. A session reads and compiles its model by itself.
 typedef struct halite_model halite_model;
@@ -295,6 +301,46 @@ typedef struct {
 
 /// The type of a tensor's elements: one of `HALITE_ELEMENT_…`, as compiled modules carry it. The lowest byte is the width in bits.
 typedef uint32_t halite_element_type;
+
+/// What memory from elsewhere is known by: one of `HALITE_MEMORY_…`.
+typedef uint32_t halite_memory_kind;
+
+/// What a device does with memory of one kind. Begin with `HALITE_MEMORY_SUPPORT_INIT`.
+typedef struct {
+    /// `sizeof(halite_memory_support)`.
+    size_t struct_size;
+    /// What addresses of memory of the process, and its sizes, are multiples of; 1 for other kinds.
+    uint64_t alignment;
+    /// Whether the device takes such memory.
+    bool can_import;
+    /// Whether it makes memory that can be given away as such.
+    bool can_export;
+} halite_memory_support;
+
+/// Memory from elsewhere, or for others. Begin with `HALITE_EXTERNAL_MEMORY_INIT`.
+typedef struct {
+    /// `sizeof(halite_external_memory)`.
+    size_t struct_size;
+    /// What it is known by.
+    halite_memory_kind kind;
+    /// The descriptor, of kinds that have one.
+    int32_t fd;
+    /// The `HANDLE`, the `AHardwareBuffer *`, or the first byte of memory of the process.
+    void *handle;
+    /// All of its bytes, as it was allocated.
+    uint64_t size;
+    /// Whether `memory_type` is set.
+    bool has_memory_type;
+    /// Whether it was allocated for one buffer alone (`VkMemoryDedicatedAllocateInfo`).
+    bool is_dedicated;
+    /// Index of the Vulkan memory type that it was allocated from, for opaque handles. Where it is not set, it is the type that the
+    /// device takes for buffers of its own.
+    uint32_t memory_type;
+    /// Called with `context` when memory of the process is not used any more, also when the call fails; other kinds have none.
+    halite_release_fn release;
+    /// Handed to `release`.
+    void *context;
+} halite_external_memory;
 
 /// What kind of value a value is: one of `HALITE_VALUE_…`.
 typedef uint32_t halite_value_kind;
@@ -654,6 +700,22 @@ typedef struct {
 /// Floats of 16 bits with the exponent of 32-bit ones (bfloat16).
 #define HALITE_ELEMENT_BF16 570425360
 
+/// A file descriptor that only the same driver of the same device understands, such as another Vulkan device or CUDA: compare
+/// `halite_device_get_uuids`.
+#define HALITE_MEMORY_OPAQUE_FD 1
+
+/// A file descriptor of Linux's dma-buf, which cameras, decoders and other devices understand.
+#define HALITE_MEMORY_DMA_BUF 2
+
+/// Memory of the process. The device reads it where it lies, and does not write to it.
+#define HALITE_MEMORY_HOST 3
+
+/// Android's `AHardwareBuffer`, of the format `BLOB`.
+#define HALITE_MEMORY_ANDROID_HARDWARE_BUFFER 4
+
+/// A `HANDLE` of Windows that only the same driver of the same device understands, such as Direct3D or CUDA.
+#define HALITE_MEMORY_OPAQUE_WIN32 5
+
 /// Nothing: an optional argument that was left out.
 #define HALITE_VALUE_NULL 0
 
@@ -982,6 +1044,84 @@ const void *halite_tensor_data(const halite_tensor *tensor);
 
 /// Frees a tensor. Its elements stay as long as another tensor or a running call uses them.
 HALITE_API void halite_tensor_free(halite_tensor *tensor);
+
+/// What a device does with memory of a kind: nothing, where both answers are false.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_get_memory_support(const halite_device *device,
+                                               halite_memory_kind kind,
+                                               halite_memory_support *support);
+
+/// Vulkan's UUIDs of a device and of its driver (`deviceUUID` and `driverUUID`), 16 bytes each; either pointer may be NULL. Opaque
+/// handles have a meaning only between parts that have both in common. CUDA tells the first as `cuDeviceGetUuid`. Fails for devices
+/// that have none.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_device_get_uuids(const halite_device *device,
+                                      uint8_t *device_uuid,
+                                      uint8_t *driver_uuid);
+
+/// Takes memory from elsewhere, for a device, which has it then. The handle stays yours, whatever comes of the call: the device gets a
+/// duplicate of a descriptor or a `HANDLE`, and a reference to an `AHardwareBuffer`. Memory of the process is borrowed until `release` is
+/// called, and nobody may change it while a call uses it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_import(const halite_device *device,
+                                   const halite_external_memory *memory,
+                                   halite_memory **out);
+
+/// Makes memory of at least `size` bytes on a device, to be given away as this kind. What it holds is not defined.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_create(const halite_device *device,
+                                   halite_memory_kind kind,
+                                   size_t size,
+                                   halite_memory **out);
+
+/// A handle of memory that `halite_memory_create` made, for others. It is yours: close it, or give it to an API that takes it over. Each
+/// call gives a new one. The memory lives as long as either side uses it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_export(const halite_memory *memory,
+                                   halite_memory_kind kind,
+                                   halite_external_memory *exported);
+
+/// Bytes that tensors can lie in.
+HALITE_API size_t halite_memory_size(const halite_memory *memory);
+
+/// A tensor of the bytes from `offset` on, a multiple of 256, in the byte order of the machine. Nothing is copied: while a call uses the
+/// tensor, nobody may change them. It keeps the memory.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_tensor(const halite_memory *memory,
+                                   halite_element_type element,
+                                   const size_t *shape,
+                                   size_t rank,
+                                   size_t offset,
+                                   halite_tensor **out);
+
+/// Copies a tensor to the bytes from `offset` on, a multiple of 4, and waits for that. From the same device, nothing goes through the
+/// host.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_write(const halite_memory *memory,
+                                  size_t offset,
+                                  const halite_tensor *tensor);
+
+/// Takes the memory back from the others, who must have finished; calls that begin afterwards see what they wrote. Does nothing where the
+/// device has it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_acquire(const halite_memory *memory);
+
+/// Gives the memory to the others, who see what calls that have returned wrote, and may write. Waits for the device. Does nothing where
+/// they have it.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_memory_release(const halite_memory *memory);
+
+/// Frees a handle to memory. The memory stays as long as a tensor of it, or a call that uses one, is there.
+HALITE_API void halite_memory_free(halite_memory *memory);
 
 /// A value that is an integer of 32 bits.
 HALITE_API halite_value *halite_value_i32(int32_t number);

@@ -196,14 +196,19 @@ fn transfer_of(op: &QueueOp) -> Option<TimedCommand> {
         QueueOp::Update { target, .. } => (WorkKind::Update, target),
         QueueOp::Copy { target, .. } | QueueOp::Read { target, .. } => (WorkKind::Copy, target),
         QueueOp::Write { source, .. } => (WorkKind::Copy, source),
-        QueueOp::Barrier | QueueOp::Dealloca { .. } | QueueOp::Execute { .. } => return None,
+        QueueOp::Barrier
+        | QueueOp::Acquire { .. }
+        | QueueOp::Release { .. }
+        | QueueOp::Dealloca { .. }
+        | QueueOp::Execute { .. } => return None,
     };
     Some(TimedCommand::transfer(kind, span.length))
 }
 
 fn perform(op: QueueOp) -> Result<()> {
     match op {
-        QueueOp::Barrier => Ok(()),
+        // No memory is shared with others.
+        QueueOp::Barrier | QueueOp::Acquire { .. } | QueueOp::Release { .. } => Ok(()),
         QueueOp::Dealloca { buffer } => {
             own_buffer(buffer.as_ref())?.give_back();
             Ok(())

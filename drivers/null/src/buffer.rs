@@ -2,8 +2,9 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use halite_abi::{Result, bail, status};
-use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryStats, MemoryType};
+use bytes::Bytes;
+use halite_abi::{BUFFER_PADDING, Result, bail, status};
+use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryAccess, MemoryStats, MemoryType};
 use parking_lot::Mutex;
 
 /// Bytes that a copy holds at a time.
@@ -59,6 +60,8 @@ enum Storage {
     Untouched,
     /// Host memory of the buffer's length.
     Bytes(Vec<u8>),
+    /// Memory of others, which is only read.
+    Lent(Bytes),
     /// Given back in queue order; the handle is all that is left.
     GivenBack,
 }
@@ -90,12 +93,19 @@ impl NullBuffer {
         })
     }
 
+    /// A buffer over memory of others. It takes none of the device's.
+    pub(crate) fn lent(device_id: u64, memory: &Arc<Memory>, params: &BufferParams, bytes: Bytes) -> Self {
+        let byte_length = bytes.len() as u64 / BUFFER_PADDING * BUFFER_PADDING;
+        let (memory, storage) = (memory.clone(), Mutex::new(Storage::Lent(bytes)));
+        NullBuffer { device_id, params: *params, byte_length, memory, storage }
+    }
+
     /// Gives the memory back; the handle stays. Harmless when repeated.
     pub(crate) fn give_back(&self) {
         let mut storage = self.storage.lock();
-        if !matches!(*storage, Storage::GivenBack) {
-            *storage = Storage::GivenBack;
-            self.memory.give_back(self.byte_length);
+        match std::mem::replace(&mut *storage, Storage::GivenBack) {
+            Storage::GivenBack | Storage::Lent(_) => {}
+            Storage::Untouched | Storage::Bytes(_) => self.memory.give_back(self.byte_length),
         }
     }
 
@@ -142,6 +152,7 @@ impl NullBuffer {
                 change(&mut bytes[range]);
                 Ok(())
             }
+            Storage::Lent(_) => Err(status!(PermissionDenied, "memory of others is only read")),
             _ => Err(given_back()),
         }
     }
@@ -198,10 +209,18 @@ impl Buffer for NullBuffer {
         self.params.usage
     }
 
+    fn access(&self) -> MemoryAccess {
+        match *self.storage.lock() {
+            Storage::Lent(_) => MemoryAccess::READ,
+            _ => MemoryAccess::ANY,
+        }
+    }
+
     fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         let range = self.range(offset, target.len() as u64)?;
         match &*self.storage.lock() {
             Storage::Bytes(bytes) => target.copy_from_slice(&bytes[range]),
+            Storage::Lent(bytes) => target.copy_from_slice(&bytes[range]),
             Storage::Untouched => target.fill(0),
             Storage::GivenBack if range.is_empty() => {}
             Storage::GivenBack => return Err(given_back()),

@@ -5,8 +5,8 @@ use std::{any::Any, sync::Arc};
 use halite_abi::{Result, query};
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, Executable,
-    ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore, SoftSemaphore, matches_pattern,
-    next_device_id,
+    ExecutableDesc, ExternalHandle, ExternalMemory, Fence, MemoryStats, QueueAffinity, QueueOp, Semaphore,
+    SoftSemaphore, external, matches_pattern, next_device_id,
 };
 
 use crate::{
@@ -59,6 +59,16 @@ impl Device for NullDevice {
 
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         Ok(Arc::new(NullBuffer::new(self.id, &self.memory, params, byte_length)?))
+    }
+
+    /// Only memory of the process: nothing here could write to it.
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>> {
+        match memory.handle {
+            ExternalHandle::Host(bytes) => {
+                Ok(Arc::new(NullBuffer::lent(self.id, &self.memory, params, bytes)))
+            }
+            other => Err(external::unsupported(&self.info, other.kind(), true)),
+        }
     }
 
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use halite_abi::{Result, bail};
+use halite_abi::{BUFFER_PADDING, Result, bail};
 use halite_hal::{
-    Device, DeviceInfo, DeviceKind, Driver, MEMORY_LIMIT, Options, ScoreItem, StaticDriver, UNTRUSTED,
+    Device, DeviceInfo, DeviceKind, Driver, ExternalKind, ExternalSupport, MEMORY_LIMIT, Options, ScoreItem,
+    StaticDriver, UNTRUSTED,
 };
 
 use crate::{
@@ -33,6 +34,12 @@ impl NullDriver {
             kind: DeviceKind::Other,
             executable_formats: vec![EXECUTABLE_FORMAT.to_owned()],
             score: vec![ScoreItem { points: -1_000_000, reason: "executes no device code".to_owned() }],
+            external_memory: vec![ExternalSupport {
+                kind: ExternalKind::Host,
+                import: true,
+                export: false,
+                alignment: BUFFER_PADDING,
+            }],
             properties: vec![("executes".to_owned(), "transfers only".to_owned())],
             ..DeviceInfo::default()
         }

@@ -110,7 +110,8 @@ fn waited_in_vain(name: &str, failure: &Status) -> Status {
 
 fn execute(op: QueueOp) -> Result<()> {
     match op {
-        QueueOp::Barrier => Ok(()),
+        // No memory is shared with others.
+        QueueOp::Barrier | QueueOp::Acquire { .. } | QueueOp::Release { .. } => Ok(()),
         QueueOp::Dealloca { buffer } => match buffer.as_any().downcast_ref::<NullBuffer>() {
             Some(buffer) => {
                 buffer.give_back();

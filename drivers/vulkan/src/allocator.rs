@@ -6,6 +6,7 @@
 
 mod block;
 mod exhausted;
+mod shared;
 
 use std::{
     collections::BTreeMap,
@@ -364,6 +365,13 @@ impl Shared {
         Ok((block, offset))
     }
 
+    /// A number for a block that is in no pool.
+    fn next_id(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.next_block += 1;
+        state.next_block - 1
+    }
+
     fn hand_out(
         self: &Arc<Self>,
         state: &mut State,
@@ -383,8 +391,28 @@ impl Shared {
         }
         let mut state = self.state.lock();
         state.stats.used -= allocation.size;
+        if allocation.block.exportable.is_some() {
+            // The memory itself goes with its block, and nobody else gets it.
+            state.stats.reserved -= allocation.size;
+            if let Some(reserved) = state.heap_reserved.get_mut(&allocation.block.candidate.heap) {
+                *reserved -= allocation.size;
+            }
+            return;
+        }
         let Some(pool) = state.types.get_mut(&pool_key(&allocation.block.candidate)) else { return };
         pool.returned.insert((allocation.size, allocation.block.id, allocation.offset), after);
+    }
+}
+
+impl State {
+    /// Counts a block that is shared with others, all of which is one buffer's.
+    fn count_shared(&mut self, heap: u32, size: u64) {
+        let stats = &mut self.stats;
+        (stats.reserved, stats.used) = (stats.reserved + size, stats.used + size);
+        stats.peak_reserved = stats.peak_reserved.max(stats.reserved);
+        stats.peak_used = stats.peak_used.max(stats.used);
+        stats.allocation_count += 1;
+        *self.heap_reserved.entry(heap).or_default() += size;
     }
 }
 

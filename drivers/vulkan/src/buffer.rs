@@ -1,9 +1,16 @@
 //! The driver's buffers: a handle for the program over an allocation that it may give back early.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bytes::Bytes;
-use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryType, Result, read_all, status};
+use halite_hal::{Buffer, BufferParams, BufferUsage, MemoryAccess, MemoryType, Result, read_all, status};
 use parking_lot::Mutex;
 
 use crate::{allocator::Allocation, device::Core, lower::MemoryRange, semaphore::QueuePoint};
@@ -19,6 +26,9 @@ pub(crate) struct VulkanBuffer {
     usage: BufferUsage,
     host_address: Option<HostAddress>,
     storage: Mutex<Option<Arc<Allocation>>>,
+    access: MemoryAccess,
+    /// Whether others have the memory, which it is shared with.
+    outside: AtomicBool,
     /// The last copy from here that nobody waited for.
     read: Mutex<Option<QueuePoint>>,
 }
@@ -41,12 +51,43 @@ impl VulkanBuffer {
             usage: params.usage,
             host_address: storage.host_address().map(HostAddress),
             storage: Mutex::new(Some(storage)),
+            access: MemoryAccess::ANY,
+            outside: AtomicBool::new(false),
             read: Mutex::default(),
         }
     }
 
-    /// The memory. FAILED_PRECONDITION after it was given back in queue order.
-    pub fn storage(&self) -> Result<Arc<Allocation>> {
+    /// A handle over memory of others, who have it still. Only reads are allowed of what is `constant`.
+    pub fn imported(
+        core: Arc<Core>,
+        params: &BufferParams,
+        byte_length: u64,
+        storage: Arc<Allocation>,
+        constant: bool,
+    ) -> Self {
+        let access = if constant { MemoryAccess::READ } else { MemoryAccess::ANY };
+        VulkanBuffer {
+            access,
+            outside: AtomicBool::new(true),
+            ..Self::new(core, params, byte_length, storage)
+        }
+    }
+
+    /// Notes who has the memory, if it is shared with others: they (`outside`), or this device. The memory and their queue family, where
+    /// that changes and others' caches are between.
+    pub fn hand_over(&self, outside: bool) -> Option<(Arc<Allocation>, u32)> {
+        let storage = self.storage.lock().clone()?;
+        let imported = self.access == MemoryAccess::READ;
+        if storage.block.other_owner.is_none() && !imported {
+            return None;
+        }
+        let changed = self.outside.swap(outside, Ordering::AcqRel) != outside;
+        let owner = storage.block.other_owner.filter(|_| changed)?;
+        Some((storage, owner))
+    }
+
+    /// The memory, whoever has it. FAILED_PRECONDITION after it was given back in queue order.
+    pub fn kept(&self) -> Result<Arc<Allocation>> {
         self.storage.lock().clone().ok_or_else(|| {
             status!(
                 FailedPrecondition,
@@ -54,6 +95,18 @@ impl VulkanBuffer {
                 self.byte_length
             )
         })
+    }
+
+    /// The memory, for work of this device. FAILED_PRECONDITION after it was given back in queue order.
+    pub fn storage(&self) -> Result<Arc<Allocation>> {
+        if self.outside.load(Ordering::Acquire) {
+            return Err(status!(
+                FailedPrecondition,
+                "the memory of this buffer of {} bytes is with those that it is shared with; acquire it first",
+                self.byte_length
+            ));
+        }
+        self.kept()
     }
 
     /// Takes the memory away from the handle.
@@ -102,6 +155,10 @@ impl Buffer for VulkanBuffer {
         self.usage
     }
 
+    fn access(&self) -> MemoryAccess {
+        self.access
+    }
+
     fn read(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         self.check(offset, target.len())?;
         let storage = self.storage()?;
@@ -114,6 +171,8 @@ impl Buffer for VulkanBuffer {
 
     fn write(&self, offset: u64, source: &[u8]) -> Result<()> {
         self.check(offset, source.len())?;
+        let own: &dyn Buffer = self;
+        own.check_access("host access", MemoryAccess::WRITE)?;
         let storage = self.storage()?;
         if storage.write_mapped(offset, source)? {
             return Ok(());

@@ -14,6 +14,7 @@ use halite_hal::{DeviceInfo, Opener, Result, Status};
 use crate::{
     discovery::Found,
     error::vk_error,
+    external::Handles,
     forks::{LoaderCall, SharesThreads},
     import::{Caller, QueueLock},
     instance::InstanceContext,
@@ -65,6 +66,8 @@ pub(crate) struct DeviceContext {
     pub debug_utils: Option<ash::ext::debug_utils::Device>,
     /// What a lost device is asked what went wrong, where it offers to tell.
     pub device_fault: Option<ash::ext::device_fault::Device>,
+    /// Functions that make and take handles of memory.
+    pub external: Handles,
     /// The pipeline cache.
     pub pipeline_cache: PipelineCache,
     /// Whose device it is, if the program opened it.

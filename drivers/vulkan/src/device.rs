@@ -9,8 +9,8 @@ use std::{any::Any, fmt, sync::Arc};
 
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, RecordingStats, Result,
-    Semaphore,
+    Executable, ExecutableDesc, ExternalKind, ExternalMemory, Fence, MemoryStats, QueueAffinity, QueueOp,
+    RecordingStats, Result, Semaphore,
 };
 
 pub(crate) use self::core::Core;
@@ -96,6 +96,31 @@ impl Device for VulkanDevice {
         self.core.check_lost()?;
         let (storage, _) = self.core.allocator.allocate(params, byte_length, None)?;
         Ok(Arc::new(VulkanBuffer::new(self.core.clone(), params, byte_length, storage)))
+    }
+
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>> {
+        self.core.check_lost()?;
+        let constant = memory.handle.kind() == ExternalKind::Host;
+        let (storage, length) = self.core.allocator.import(params, memory)?;
+        Ok(Arc::new(VulkanBuffer::imported(self.core.clone(), params, length, storage, constant)))
+    }
+
+    fn allocate_exportable(
+        &self,
+        params: &BufferParams,
+        byte_length: u64,
+        kind: ExternalKind,
+    ) -> Result<Arc<dyn Buffer>> {
+        self.core.check_lost()?;
+        let storage = self.core.allocator.allocate_exportable(params, byte_length, kind)?;
+        Ok(Arc::new(VulkanBuffer::new(self.core.clone(), params, byte_length, storage)))
+    }
+
+    fn export_buffer(&self, buffer: &Arc<dyn Buffer>, kind: ExternalKind) -> Result<ExternalMemory> {
+        self.core.ctx.check_process()?;
+        let own = operations::own_buffer(buffer.as_ref())?;
+        let memory = own.kept()?;
+        self.core.allocator.export(&memory, kind)
     }
 
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>> {

@@ -55,6 +55,7 @@ fn device_info(facts: &DeviceFacts) -> DeviceInfo {
         executable_formats: formats.into_iter().map(str::to_owned).collect(),
         unconfined: unconfined_code(facts, &workarounds).into_iter().collect(),
         score: describe::score(facts, plan.as_ref().ok()),
+        external_memory: plan.iter().flat_map(|plan| &plan.external).map(|plan| plan.support).collect(),
         properties,
         groups: describe::groups(facts),
         facts: Some(Arc::new(facts.clone())),

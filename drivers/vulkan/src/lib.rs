@@ -20,6 +20,7 @@ mod driver;
 mod enumerate;
 mod error;
 mod executable;
+mod external;
 mod fault;
 mod forks;
 mod history;

@@ -197,6 +197,12 @@ enum Step {
         counts: Counts,
     },
     Barrier,
+    /// A buffer changes hands between queue families.
+    HandOver {
+        buffer: vk::Buffer,
+        from: u32,
+        to: u32,
+    },
     BeginGroup(std::ffi::CString),
     EndGroup,
 }
@@ -311,6 +317,12 @@ impl PreparedCommands {
                 Ok(())
             }
         }
+    }
+
+    /// A block that is shared with others goes from one queue family to another.
+    pub fn hand_over(&mut self, memory: &Arc<Allocation>, from: u32, to: u32) {
+        self.steps.push(Step::HandOver { buffer: memory.block.buffer, from, to });
+        self.bound.push(memory.clone());
     }
 
     /// Dispatches in it.

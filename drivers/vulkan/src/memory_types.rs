@@ -6,7 +6,7 @@ use halite_hal::{BufferParams, BufferUsage, MemoryType};
 use crate::plan::{MemoryPlan, MemoryStrategy};
 
 /// One memory type that a buffer may live in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCandidate {
     /// Memory type index.
     pub index: u32,

@@ -9,11 +9,13 @@ use halite_hal::UnconfinedCode;
 use thiserror::Error;
 
 use crate::{
+    external,
     options::{DispatchAbiChoice, TimelineChoice, VulkanOptions},
     probe::features::required_extensions,
     workarounds::{Avoid, Workaround, Workarounds},
 };
 
+pub use crate::external::ExternalPlan;
 pub use memory::{MemoryPlan, MemoryStrategy};
 pub use queues::QueuePlan;
 
@@ -154,6 +156,8 @@ pub struct DevicePlan {
     pub timeline: TimelineKind,
     /// How host and device exchange data.
     pub memory: MemoryPlan,
+    /// Kinds of memory that are shared with others.
+    pub external: Vec<ExternalPlan>,
     /// What may be asked of subgroups.
     pub subgroup: SubgroupPlan,
     /// Bounds checks of buffer accesses.
@@ -188,8 +192,10 @@ impl DevicePlan {
         let (robustness, features) = choose_features(facts, options, abis, workarounds)?;
         let features = features.with(Feature::TimelineSemaphore, timeline == TimelineKind::Native);
         let push_descriptors = push_descriptors(facts, options, workarounds);
+        let external = external::plan(facts);
         Ok(DevicePlan {
-            extensions: extensions(facts, features, push_descriptors > 0),
+            extensions: extensions(facts, features, push_descriptors > 0, &external),
+            external,
             queues,
             refused: unconfined_code(facts, workarounds).filter(|_| !abis.buffer_device_address),
             abis,
@@ -353,8 +359,14 @@ const UNTIL_CORE: &[(u32, &str)] = &[
     (VERSION_1_3, "VK_KHR_shader_non_semantic_info"),
 ];
 
-fn extensions(facts: &DeviceFacts, features: FeatureSet, push: bool) -> Vec<&'static str> {
+fn extensions(
+    facts: &DeviceFacts,
+    features: FeatureSet,
+    push: bool,
+    external: &[ExternalPlan],
+) -> Vec<&'static str> {
     let mut names = required_extensions(facts.api_version, features);
+    names.extend(external::extensions(facts, external));
     names.extend(push.then_some(PUSH_DESCRIPTOR));
     names.extend(facts.has_extension(PORTABILITY_SUBSET).then_some(PORTABILITY_SUBSET));
     let older =

@@ -7,10 +7,12 @@ mod properties;
 use std::ffi::CStr;
 
 use ash::vk;
-use halite_facts::{DeviceFacts, Memory, MemoryHeap, MemoryTypeFacts, QueueFamily, VERSION_1_1};
+use halite_facts::{
+    DeviceFacts, ExternalBuffers, Memory, MemoryHeap, MemoryTypeFacts, QueueFamily, VERSION_1_1,
+};
 use halite_hal::Result;
 
-use crate::{error::vk_error, forks::LoaderCall, instance::InstanceContext};
+use crate::{error::vk_error, external, forks::LoaderCall, instance::InstanceContext};
 
 /// The facts of a device.
 pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> Result<DeviceFacts> {
@@ -31,6 +33,7 @@ pub(crate) fn probe(context: &InstanceContext, physical: vk::PhysicalDevice) -> 
         facts.features = unsafe { chain.query(instance, physical) };
         // SAFETY: as above.
         unsafe { properties::extended(context, physical, &mut facts) };
+        facts.external_buffers = external_buffers(instance, physical, &facts);
     }
     Ok(facts)
 }
@@ -62,6 +65,26 @@ fn memory(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Memory {
         heaps: found.memory_heaps_as_slice().iter().map(heap).collect(),
         types: found.memory_types_as_slice().iter().map(kind).collect(),
     }
+}
+
+/// Which kinds of shared memory buffers can be in. Only kinds whose extension the device has are asked for: others mean nothing to it.
+fn external_buffers(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    facts: &DeviceFacts,
+) -> Vec<ExternalBuffers> {
+    let asked = external::KINDS.iter().filter(|way| facts.has_extension(way.extension));
+    let told = asked.map(|way| {
+        let info = vk::PhysicalDeviceExternalBufferInfo::default()
+            .usage(vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST)
+            .handle_type(way.handle_type);
+        let mut properties = vk::ExternalBufferProperties::default();
+        // SAFETY: the physical device belongs to this instance, which is alive, and has Vulkan 1.1 and the extension of the handle type.
+        unsafe { instance.get_physical_device_external_buffer_properties(physical, &info, &mut properties) };
+        let features = properties.external_memory_properties.external_memory_features;
+        ExternalBuffers { handle_type: way.handle_type.as_raw(), features: features.as_raw() }
+    });
+    told.filter(|told| told.features & 6 != 0).collect()
 }
 
 fn queue_families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec<QueueFamily> {

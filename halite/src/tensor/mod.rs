@@ -109,7 +109,7 @@ impl Shape {
 }
 
 /// Bytes of a dense tensor.
-fn byte_length(element_type: ElementType, shape: &[usize]) -> Result<usize> {
+pub(crate) fn byte_length(element_type: ElementType, shape: &[usize]) -> Result<usize> {
     let dims: Vec<u64> = shape.iter().map(|size| *size as u64).collect();
     let length = element_type.dense_byte_length(&dims).and_then(|length| usize::try_from(length).ok());
     length.ok_or_else(|| {
@@ -367,6 +367,25 @@ impl Tensor {
     pub(crate) fn relabelled(&self, element_type: ElementType) -> Tensor {
         let storage = self.0.storage.clone();
         Tensor(Arc::new(Repr { element_type, shape: self.0.shape.clone(), storage }))
+    }
+
+    /// A tensor in bytes of a device, as many as it has.
+    pub(crate) fn on_device(
+        element_type: ElementType,
+        shape: Shape,
+        span: BufferSpan,
+        device: &Device,
+    ) -> Tensor {
+        let storage = Storage::Device { span, device: device.clone(), sent: None };
+        Tensor(Arc::new(Repr { element_type, shape: shape.0, storage }))
+    }
+
+    /// Its bytes on its device.
+    pub(crate) fn span(&self) -> Option<&BufferSpan> {
+        match &self.0.storage {
+            Storage::Host(_) => None,
+            Storage::Device { span, .. } => Some(span),
+        }
     }
 
     /// As programs take it; on its device.

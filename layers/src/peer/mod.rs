@@ -89,7 +89,10 @@ impl PeerDevice {
     /// Replaces foreign buffers of an operation by mirrors.
     fn localize(&self, mirrors: &mut Mirrors, op: &mut QueueOp) -> Result<()> {
         match op {
-            QueueOp::Barrier | QueueOp::Dealloca { .. } => Ok(()),
+            QueueOp::Barrier
+            | QueueOp::Dealloca { .. }
+            | QueueOp::Acquire { .. }
+            | QueueOp::Release { .. } => Ok(()),
             QueueOp::Fill { target, .. } | QueueOp::Update { target, .. } | QueueOp::Read { target, .. } => {
                 self.replace(mirrors, [(target, Access::Write)])
             }

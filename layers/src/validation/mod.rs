@@ -20,6 +20,7 @@
 //! wrapper, which is taken off before the driver sees it. [`Device::as_any`] answers with the driver's device.
 
 mod commands;
+mod external;
 mod lifetime;
 mod queue;
 mod range;
@@ -40,7 +41,7 @@ use crate::{
 };
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandList, Device, Executable, ExecutableDesc,
-    Fence, QueueAffinity, QueueOp, Result, ResultExt, bail,
+    ExternalKind, ExternalMemory, Fence, QueueAffinity, QueueOp, Result, ResultExt, bail,
 };
 
 pub use self::commands::MAX_BINDING_CAPACITY;
@@ -121,6 +122,30 @@ impl Layer for ValidatedDevice {
     fn allocate_buffer(&self, params: &BufferParams, byte_length: u64) -> Result<Arc<dyn Buffer>> {
         range::check_allocation_size(byte_length)?;
         self.inner.allocate_buffer(params, byte_length)
+    }
+
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>> {
+        external::check_import(self.inner.info(), &memory).context(|| "import of memory")?;
+        self.inner.import_buffer(params, memory)
+    }
+
+    fn allocate_exportable(
+        &self,
+        params: &BufferParams,
+        byte_length: u64,
+        kind: ExternalKind,
+    ) -> Result<Arc<dyn Buffer>> {
+        range::check_allocation_size(byte_length)
+            .and_then(|()| external::check_kind(self.inner.info(), kind, false))
+            .context(|| "allocation of memory for others")?;
+        self.inner.allocate_exportable(params, byte_length, kind)
+    }
+
+    fn export_buffer(&self, buffer: &Arc<dyn Buffer>, kind: ExternalKind) -> Result<ExternalMemory> {
+        range::check_owner(self.inner.as_ref(), "buffer", buffer.device_id())
+            .and_then(|()| external::check_kind(self.inner.info(), kind, false))
+            .context(|| "export of memory")?;
+        self.inner.export_buffer(buffer, kind)
     }
 
     fn create_executable(&self, desc: ExecutableDesc) -> Result<Arc<dyn Executable>> {

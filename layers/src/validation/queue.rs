@@ -15,6 +15,9 @@ pub(super) fn check_signal(device: &dyn Device, signal: &Fence) -> Result<()> {
 pub(super) fn check_transfer(device: &dyn Device, op: &QueueOp) -> Result<()> {
     match op {
         QueueOp::Barrier | QueueOp::Dealloca { .. } | QueueOp::Execute { .. } => Ok(()),
+        QueueOp::Acquire { buffer } | QueueOp::Release { buffer } => {
+            range::check_owner(device, "buffer", buffer.device_id())
+        }
         QueueOp::Fill { target, pattern_length, .. } => {
             range::check_pattern_length(*pattern_length)?;
             range::check_span(device, "target", target, Uses::TRANSFER_TARGET)?;

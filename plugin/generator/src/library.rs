@@ -12,7 +12,7 @@ pub const FOLDER: &str = "capi/src";
 const HEAD: &str = "lib.rs";
 
 /// The files that have functions or numbers, in the order in which a reader meets what is in them.
-pub const FILES: [&str; 27] = [
+pub const FILES: [&str; 28] = [
     "version",
     "failure",
     "error",
@@ -24,6 +24,7 @@ pub const FILES: [&str; 27] = [
     "device",
     "vulkan",
     "tensor",
+    "shared",
     "value",
     "values",
     "signature",

@@ -46,6 +46,8 @@ typedef struct HaliteDriverVtable HaliteDriverVtable;
 typedef struct HaliteScoreItem HaliteScoreItem;
 typedef struct HaliteInfoGroup HaliteInfoGroup;
 typedef struct HaliteUnconfinedCode HaliteUnconfinedCode;
+typedef struct HaliteExternalSupport HaliteExternalSupport;
+typedef struct HaliteExternalMemory HaliteExternalMemory;
 typedef struct HaliteDeviceInfo HaliteDeviceInfo;
 typedef struct HaliteMemoryStats HaliteMemoryStats;
 typedef struct HaliteCommandTime HaliteCommandTime;
@@ -80,7 +82,7 @@ typedef struct HaliteQueueOp HaliteQueueOp;
 #define HALITE_ABI_MAJOR 0
 
 // Compatible additions.
-#define HALITE_ABI_MINOR 3
+#define HALITE_ABI_MINOR 4
 
 // The version of this file: major in the upper half, minor in the lower.
 #define HALITE_ABI_VERSION ((HALITE_ABI_MAJOR << 16) | HALITE_ABI_MINOR)
@@ -102,6 +104,21 @@ typedef struct HaliteQueueOp HaliteQueueOp;
 
 // Kind of device: something else.
 #define HALITE_DEVICE_OTHER 4
+
+// Kind of memory: a file descriptor that only the same driver of the same device understands.
+#define HALITE_EXTERNAL_OPAQUE_FD 1
+
+// Kind of memory: a file descriptor of Linux's dma-buf.
+#define HALITE_EXTERNAL_DMA_BUF 2
+
+// Kind of memory: that of the process.
+#define HALITE_EXTERNAL_HOST 3
+
+// Kind of memory: an `AHardwareBuffer` of the format `BLOB`.
+#define HALITE_EXTERNAL_ANDROID_HARDWARE_BUFFER 4
+
+// Kind of memory: a handle of Windows that only the same driver of the same device understands.
+#define HALITE_EXTERNAL_OPAQUE_WIN32 5
 
 // Kind of command: `target`, `pattern`, `pattern_length`.
 #define HALITE_COMMAND_FILL 0
@@ -147,6 +164,12 @@ typedef struct HaliteQueueOp HaliteQueueOp;
 
 // Kind of operation: `command_buffer`, `bindings`.
 #define HALITE_QUEUE_OP_EXECUTE 7
+
+// Kind of operation: `target.buffer`. Memory that is shared with others comes back from them.
+#define HALITE_QUEUE_OP_ACQUIRE 8
+
+// Kind of operation: `target.buffer`. Memory that is shared with others goes to them.
+#define HALITE_QUEUE_OP_RELEASE 9
 
 // UTF-8 text, not terminated. Null is the empty text.
 typedef struct HaliteStr {
@@ -221,6 +244,19 @@ typedef struct HaliteUnconfinedCode {
     uint8_t reserved[7];
 } HaliteUnconfinedCode;
 
+// What a device does with one kind of memory that is shared with others.
+typedef struct HaliteExternalSupport {
+    // One of `HALITE_EXTERNAL_*`.
+    uint32_t kind;
+    // 1 when the device takes such memory.
+    uint8_t import;
+    // 1 when it makes memory that can be given away as such.
+    uint8_t export_;
+    uint16_t reserved;
+    // What addresses and sizes of memory of the process are multiples of; 1 for other kinds.
+    uint64_t alignment;
+} HaliteExternalSupport;
+
 // A device as enumeration sees it.
 typedef struct HaliteDeviceInfo {
     uint32_t struct_size;
@@ -246,6 +282,9 @@ typedef struct HaliteDeviceInfo {
     size_t group_count;
     const struct HaliteUnconfinedCode *unconfined;
     size_t unconfined_count;
+    // Memory that it shares with others, by kind.
+    const struct HaliteExternalSupport *external;
+    size_t external_count;
 } HaliteDeviceInfo;
 
 // Memory that a device holds for its buffers, in bytes. The caller sets `struct_size`.
@@ -534,6 +573,25 @@ typedef struct HaliteProfileSummary {
     double resolution_ns;
 } HaliteProfileSummary;
 
+// Memory that is shared with others. All of it that is passed is borrowed for the call, but for `bytes`; what a function
+// gives is the receiver's.
+typedef struct HaliteExternalMemory {
+    uint32_t struct_size;
+    // One of `HALITE_EXTERNAL_*`.
+    uint32_t kind;
+    // A descriptor, or a handle or an address as a number; 0 for memory of the process.
+    uint64_t handle;
+    // All bytes of the memory.
+    uint64_t size;
+    // Index of the Vulkan memory type; all ones when it is not known.
+    uint32_t memory_type;
+    // 1 when the memory was allocated for one buffer alone.
+    uint8_t dedicated;
+    uint8_t reserved[3];
+    // Memory of the process; it changes hands.
+    struct HaliteBlob bytes;
+} HaliteExternalMemory;
+
 typedef struct HaliteDeviceVtable {
     uint32_t struct_size;
     uint32_t reserved;
@@ -595,6 +653,23 @@ typedef struct HaliteDeviceVtable {
                                            void *context,
                                            void (*visit)(void *context, const struct HaliteCommandTime *time),
                                            struct HaliteProfileSummary *out_summary);
+    // Makes a buffer over memory from elsewhere. What it holds is seen from the next `HALITE_QUEUE_OP_ACQUIRE` on. Takes `bytes`
+    // over, whatever comes of it. Null where the device has no such memory.
+    struct HaliteStatus *(*import_buffer)(struct HaliteDevice *device,
+                                          const struct HaliteBufferParams *params,
+                                          const struct HaliteExternalMemory *memory,
+                                          struct HaliteBuffer **out_buffer);
+    // Allocates a buffer whose memory can be given away as this kind. Null where the device has no such memory.
+    struct HaliteStatus *(*allocate_exportable)(struct HaliteDevice *device,
+                                                const struct HaliteBufferParams *params,
+                                                uint64_t byte_length,
+                                                uint32_t kind,
+                                                struct HaliteBuffer **out_buffer);
+    // The memory of such a buffer, for others. The caller sets `struct_size`. Null where the device has no such memory.
+    struct HaliteStatus *(*export_buffer)(struct HaliteDevice *device,
+                                          struct HaliteBuffer *buffer,
+                                          uint32_t kind,
+                                          struct HaliteExternalMemory *out_memory);
 } HaliteDeviceVtable;
 
 // An open device.

@@ -4,8 +4,8 @@ use std::{ffi::c_void, sync::Arc};
 
 use crate::{
     abi::*,
-    buffer, command, command_buffer, executable, guard, info,
-    object::{self, Exported, Shared, table},
+    buffer, command, command_buffer, executable, external, guard, info,
+    object::{self, Count, Exported, Shared, table},
     peer::{Peer, Side},
     profile, queue, raw, semaphore, time,
 };
@@ -36,6 +36,9 @@ static TABLE: HaliteDeviceVtable = HaliteDeviceVtable {
     wait_idle: Some(wait_idle),
     start_profiling: Some(start_profiling),
     stop_profiling: Some(stop_profiling),
+    import_buffer: Some(import_buffer),
+    allocate_exportable: Some(allocate_exportable),
+    export_buffer: Some(export_buffer),
 };
 
 impl Shared for dyn Device {
@@ -122,6 +125,61 @@ unsafe extern "C" fn allocate_buffer(
         guard::make::<dyn Device, _>(device, "allocate_buffer", out_buffer, |d| {
             let params = buffer::receive_params(params, d.peer())?;
             Ok(buffer::give(d.inner.allocate_buffer(&params, byte_length)?, d.side))
+        })
+    }
+}
+
+unsafe extern "C" fn import_buffer(
+    device: *mut HaliteDevice,
+    params: *const HaliteBufferParams,
+    memory: *const HaliteExternalMemory,
+    out_buffer: *mut *mut HaliteBuffer,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours, parameters and memory are there, the result may be written. Bytes are taken over
+    // before anything can fail, so that they are given back whatever comes of the call.
+    unsafe {
+        let peer = Exported::<dyn Device>::borrow(device).map_or(Peer::of(Side::Plugin), Exported::peer);
+        let memory = external::receive(memory, false, peer);
+        guard::make::<dyn Device, _>(device, "import_buffer", out_buffer, |d| {
+            let params = buffer::receive_params(params, d.peer())?;
+            Ok(buffer::give(d.inner.import_buffer(&params, memory?)?, d.side))
+        })
+    }
+}
+
+unsafe extern "C" fn allocate_exportable(
+    device: *mut HaliteDevice,
+    params: *const HaliteBufferParams,
+    byte_length: u64,
+    kind: u32,
+    out_buffer: *mut *mut HaliteBuffer,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours, the parameters are there, the result may be written.
+    unsafe {
+        guard::make::<dyn Device, _>(device, "allocate_exportable", out_buffer, |d| {
+            let params = buffer::receive_params(params, d.peer())?;
+            let kind = external::kind(kind, d.peer())?;
+            Ok(buffer::give(d.inner.allocate_exportable(&params, byte_length, kind)?, d.side))
+        })
+    }
+}
+
+unsafe extern "C" fn export_buffer(
+    device: *mut HaliteDevice,
+    buffer: *mut HaliteBuffer,
+    kind: u32,
+    out_memory: *mut HaliteExternalMemory,
+) -> *mut HaliteStatus {
+    // SAFETY: the caller has a live handle of ours and lends the buffer, and the result may be written as far as it says.
+    unsafe {
+        guard::call::<dyn Device>(device, "export_buffer", |d| {
+            if out_memory.is_null() {
+                bail!(InvalidArgument, "'export_buffer' was given no place for its result");
+            }
+            let buffer = buffer::receive(buffer, Count::Borrowed, d.peer())?;
+            let memory = d.inner.export_buffer(&buffer, external::kind(kind, d.peer())?)?;
+            raw::answer(out_memory, external::give(memory));
+            Ok(())
         })
     }
 }

@@ -4,14 +4,15 @@ use std::{any::Any, ffi::c_void, ptr, sync::Arc};
 
 use crate::{
     abi::*,
-    buffer, command, command_buffer, executable, info,
+    buffer, command, command_buffer, executable, external, info,
     object::{self, Arrival, Count, Handle, present},
     peer::Peer,
     profile, queue, raw, semaphore, status, time,
 };
 use halite_hal::{
     Buffer, BufferParams, CommandBuffer, CommandList, Deadline, Device, DeviceInfo, DeviceProfile,
-    Executable, ExecutableDesc, Fence, MemoryStats, QueueAffinity, QueueOp, Result, Semaphore, bail,
+    Executable, ExecutableDesc, ExternalKind, ExternalMemory, Fence, MemoryStats, QueueAffinity, QueueOp,
+    Result, Semaphore, bail, external::unsupported,
 };
 
 /// A device of the far end, with the facts that never change.
@@ -122,6 +123,51 @@ impl Device for DeviceProxy {
         unsafe {
             let made = self.make(|out| allocate(self.handle.raw(), &raw const params, byte_length, out))?;
             buffer::receive(made, Count::Given, self.handle.peer)
+        }
+    }
+
+    fn import_buffer(&self, params: &BufferParams, memory: ExternalMemory) -> Result<Arc<dyn Buffer>> {
+        let Some(import) = self.table().import_buffer else {
+            return Err(unsupported(&self.info, memory.handle.kind(), true));
+        };
+        let (params, lent) = (buffer::lend_params(params), external::lend(&memory));
+        // SAFETY: the handle is live, its table was checked, the arguments outlive the call; the result brings a count.
+        unsafe {
+            let made = self.make(|out| import(self.handle.raw(), &raw const params, &raw const lent, out))?;
+            buffer::receive(made, Count::Given, self.handle.peer)
+        }
+    }
+
+    fn allocate_exportable(
+        &self,
+        params: &BufferParams,
+        byte_length: u64,
+        kind: ExternalKind,
+    ) -> Result<Arc<dyn Buffer>> {
+        let Some(allocate) = self.table().allocate_exportable else {
+            return Err(unsupported(&self.info, kind, false));
+        };
+        let params = buffer::lend_params(params);
+        let kind = external::number(kind);
+        // SAFETY: the handle is live, its table was checked; the result brings a count.
+        unsafe {
+            let made =
+                self.make(|out| allocate(self.handle.raw(), &raw const params, byte_length, kind, out))?;
+            buffer::receive(made, Count::Given, self.handle.peer)
+        }
+    }
+
+    fn export_buffer(&self, buffer: &Arc<dyn Buffer>, kind: ExternalKind) -> Result<ExternalMemory> {
+        let Some(export) = self.table().export_buffer else {
+            return Err(unsupported(&self.info, kind, false));
+        };
+        let (mut made, mut memory) = (Vec::new(), external::NO_MEMORY);
+        let lent = buffer::lend(buffer, self.handle.peer.side, &mut made);
+        // SAFETY: the handle is live, its table was checked, the buffer outlives the call; what is given is ours.
+        unsafe {
+            let outcome = export(self.handle.raw(), lent, external::number(kind), &raw mut memory);
+            status::outcome(outcome, self.handle.peer)?;
+            external::receive(&raw const memory, true, self.handle.peer)
         }
     }
 

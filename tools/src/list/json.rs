@@ -103,6 +103,7 @@ fn device(device: &Listed) -> Value {
         "unusable_because": info.unusable,
         "not_chosen_because": device.rank.ruled_out,
         "executable_formats": info.executable_formats,
+        "external_memory": info.external_memory,
         "score": {"total": device.rank.score.total, "items": items},
         "properties": pairs(&info.properties),
         "groups": groups,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use halite::hal::{DeviceKind, DriverRegistry, InfoGroup};
+use halite::hal::{DeviceKind, DriverRegistry, ExternalSupport, InfoGroup};
 
 use super::survey::{DriverLine, Listed, Survey, hash, source};
 use crate::console::Result;
@@ -90,6 +90,7 @@ fn detail(
     };
     facts.extend(unasked.map(|text| ("chosen unasked", text)));
     facts.push(("executable formats", info.executable_formats.join(" ")));
+    facts.extend(external_memory(&info.external_memory).map(|text| ("external memory", text)));
     if let Some(entry) = registry.entries().iter().find(|e| e.name() == info.driver) {
         facts.push(("halite driver", format!("{}, {}", entry.name(), source(entry))));
         match hash(entry) {
@@ -210,6 +211,17 @@ pub(super) fn workarounds(registry: &DriverRegistry, survey: &Survey, out: &mut 
         }
     }
     Ok(())
+}
+
+/// What a device does with memory that is shared with others, kind by kind.
+fn external_memory(kinds: &[ExternalSupport]) -> Option<String> {
+    let text = |support: &ExternalSupport| match (support.import, support.export) {
+        (true, true) => format!("{} (import, export)", support.kind),
+        (true, false) => format!("{} (import)", support.kind),
+        _ => format!("{} (export)", support.kind),
+    };
+    let texts: Vec<_> = kinds.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 #[cfg(test)]

@@ -213,6 +213,7 @@ struct Free {
     void operator()(halite_session_builder *raw) const noexcept { halite_session_builder_free(raw); }
     void operator()(halite_state *raw) const noexcept { halite_state_free(raw); }
     void operator()(halite_tensor *raw) const noexcept { halite_tensor_free(raw); }
+    void operator()(halite_memory *raw) const noexcept { halite_memory_free(raw); }
     void operator()(halite_tokens *raw) const noexcept { halite_tokens_free(raw); }
     void operator()(halite_value *raw) const noexcept { halite_value_free(raw); }
 };

@@ -250,6 +250,72 @@ class Tensor : public detail::Object<halite_tensor> {
     }
 };
 
+/// What memory from elsewhere is known by.
+enum class MemoryKind : halite_memory_kind {
+    OpaqueFd = HALITE_MEMORY_OPAQUE_FD,
+    DmaBuf = HALITE_MEMORY_DMA_BUF,
+    Host = HALITE_MEMORY_HOST,
+    AndroidHardwareBuffer = HALITE_MEMORY_ANDROID_HARDWARE_BUFFER,
+    OpaqueWin32 = HALITE_MEMORY_OPAQUE_WIN32,
+};
+
+/// Memory that others also use; see halite_memory. The device has it at first.
+class Memory : public detail::Object<halite_memory> {
+   public:
+    using Object::Object;
+
+    /// What a device does with memory of a kind.
+    static Result<halite_memory_support> support(const Device &device, MemoryKind kind) {
+        auto raw = detail::structure<halite_memory_support>();
+        halite_error *error =
+            halite_device_get_memory_support(device.get(), static_cast<halite_memory_kind>(kind), &raw);
+        return detail::finish(error, raw);
+    }
+    /// Memory from elsewhere. The handle stays the caller's.
+    static Result<Memory> import_memory(const Device &device, const halite_external_memory &memory) {
+        return detail::make<Memory, halite_memory>(
+            [&](halite_memory **out) { return halite_memory_import(device.get(), &memory, out); });
+    }
+    /// The same by a descriptor.
+    static Result<Memory> import_fd(const Device &device, MemoryKind kind, int fd, std::uint64_t size) {
+        auto memory = detail::structure<halite_external_memory>();
+        memory.kind = static_cast<halite_memory_kind>(kind);
+        memory.fd = fd;
+        memory.size = size;
+        return import_memory(device, memory);
+    }
+    /// Memory for others, of at least so many bytes.
+    static Result<Memory> create(const Device &device, MemoryKind kind, std::size_t size) {
+        return detail::make<Memory, halite_memory>([&](halite_memory **out) {
+            return halite_memory_create(device.get(), static_cast<halite_memory_kind>(kind), size, out);
+        });
+    }
+
+    /// A handle of memory that was created for others; the caller closes it.
+    Result<halite_external_memory> handle(MemoryKind kind) const {
+        auto raw = detail::structure<halite_external_memory>();
+        halite_error *error = halite_memory_export(get(), static_cast<halite_memory_kind>(kind), &raw);
+        return detail::finish(error, raw);
+    }
+    /// Bytes that tensors can lie in.
+    std::size_t size() const noexcept { return halite_memory_size(get()); }
+    /// A tensor of the bytes from `offset` on, a multiple of 256; nothing is copied.
+    Result<Tensor> tensor(ElementType element, Shape shape, std::size_t offset = 0) const {
+        return detail::make<Tensor, halite_tensor>([&](halite_tensor **out) {
+            return halite_memory_tensor(get(), static_cast<halite_element_type>(element), shape.data(), shape.size(),
+                                        offset, out);
+        });
+    }
+    /// Copies a tensor to the bytes from `offset` on, and waits for that.
+    Result<void> write(const Tensor &tensor, std::size_t offset = 0) const {
+        return detail::finish(halite_memory_write(get(), offset, tensor.get()));
+    }
+    /// Takes the memory back from the others, who must have finished.
+    Result<void> acquire() const { return detail::finish(halite_memory_acquire(get())); }
+    /// Gives the memory to the others.
+    Result<void> give() const { return detail::finish(halite_memory_release(get())); }
+};
+
 /// What kind of value a value is.
 enum class ValueKind : halite_value_kind {
     Null = HALITE_VALUE_NULL,

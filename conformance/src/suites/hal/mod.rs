@@ -14,6 +14,7 @@
 //! | `alloca` | `alloca.rs` | queue-ordered memory |
 //! | `file` | `files.rs` | queue reads and writes of files |
 //! | `profile` | `profile.rs` | what is measured of commands, and that results stay the same |
+//! | `shared` | `shared.rs` | memory that is shared with others |
 //! | `life` | `life.rs` | handles dropped in any order |
 //! | `stress` | `stress.rs`, `graphs.rs` | threads, and random graphs of operations against a model |
 
@@ -30,6 +31,7 @@ mod memory;
 mod profile;
 mod queues;
 mod semaphores;
+mod shared;
 mod slots;
 mod stress;
 mod transfer;
@@ -52,6 +54,7 @@ pub fn cases(seed: u64, rounds: u64) -> Vec<Case> {
     alloca::add(&mut cases);
     files::add(&mut cases);
     profile::add(&mut cases);
+    shared::add(&mut cases);
     life::add(&mut cases, seed);
     stress::add(&mut cases, seed);
     graphs::add(&mut cases, seed, rounds);

@@ -16,6 +16,8 @@ mod peers;
 mod queue_operations;
 #[path = "../../../../layers/tests/recording.rs"]
 mod recording;
+#[path = "../../../../layers/tests/shared.rs"]
+mod shared;
 
 use std::{fs, sync::Arc, thread};
 

@@ -7,10 +7,15 @@ use std::sync::{
 
 use ash::vk;
 use bytes::Bytes;
-use halite_hal::{MemoryType, Result, status};
+use halite_hal::{ExternalHandle, ExternalKind, MemoryType, Result, status};
 
 use super::{Failure, Shared};
-use crate::{context::DeviceContext, memory_types::MemoryCandidate, semaphore::QueuePoint};
+use crate::{
+    context::DeviceContext,
+    external::{Import, Taken, Way, way},
+    memory_types::MemoryCandidate,
+    semaphore::QueuePoint,
+};
 
 /// Usage of every block: any buffer of the HAL can live in any block.
 pub(super) fn block_usage(ctx: &DeviceContext) -> vk::BufferUsageFlags {
@@ -26,6 +31,39 @@ pub(super) fn block_usage(ctx: &DeviceContext) -> vk::BufferUsageFlags {
     }
 }
 
+/// Where a block's memory comes from.
+pub(super) enum Source {
+    /// The device, for nobody else.
+    Own,
+    /// The device, to be given away as this kind.
+    Give {
+        /// The kind.
+        kind: ExternalKind,
+        /// Whether it is for this buffer alone.
+        dedicated: bool,
+    },
+    /// Others.
+    Take {
+        /// What it is known by.
+        handle: ExternalHandle,
+        /// Its bytes.
+        size: u64,
+        /// Whether it is for one buffer alone.
+        dedicated: bool,
+    },
+}
+
+impl Source {
+    /// Bytes of memory that is there already.
+    fn size(&self) -> Option<u64> {
+        if let Source::Take { size, .. } = self { Some(*size) } else { None }
+    }
+
+    fn is_dedicated(&self) -> bool {
+        matches!(self, Source::Give { dedicated: true, .. } | Source::Take { dedicated: true, .. })
+    }
+}
+
 /// Device memory with one buffer over all of it. Lives as long as a range of it is referenced, by a program or by
 /// work in flight.
 pub(crate) struct Block {
@@ -34,9 +72,17 @@ pub(crate) struct Block {
     pub id: u64,
     /// The buffer.
     pub buffer: vk::Buffer,
-    memory: vk::DeviceMemory,
+    pub(super) memory: vk::DeviceMemory,
     /// Bytes.
     pub size: u64,
+    /// Bytes of its memory, which may be more.
+    pub(super) allocated: u64,
+    /// As what it can be given away.
+    pub(super) exportable: Option<ExternalKind>,
+    /// The queue family that stands for whoever else may have it; `None` where it is the device's alone.
+    pub other_owner: Option<u32>,
+    /// What has to live as long.
+    _taken: Taken,
     /// Where it lives.
     pub candidate: MemoryCandidate,
     /// Host address of the first byte when mapped.
@@ -59,42 +105,54 @@ impl Block {
         size: u64,
         candidate: MemoryCandidate,
     ) -> Result<Self, Failure> {
-        let info = vk::BufferCreateInfo::default().size(size).usage(block_usage(ctx));
-        // SAFETY: the info is complete; the handle is destroyed below or in `drop`.
+        let mut block = Block::empty(ctx, id, size, None)?;
+        block.candidate = candidate;
+        block.bind(Source::Own)?;
+        Ok(block)
+    }
+
+    /// A block without memory, which may be shared in this way. Where it is to live is decided next.
+    pub(super) fn empty(
+        ctx: &Arc<DeviceContext>,
+        id: u64,
+        size: u64,
+        shared: Option<&Way>,
+    ) -> Result<Self, Failure> {
+        let mut external = vk::ExternalMemoryBufferCreateInfo::default();
+        let mut info = vk::BufferCreateInfo::default().size(size).usage(block_usage(ctx));
+        if let Some(way) = shared {
+            external = external.handle_types(way.handle_type);
+            info = info.push_next(&mut external);
+        }
+        // SAFETY: the info is complete, and the device has the extension of the handle type; the handle is destroyed in `drop`.
         let buffer =
             unsafe { ctx.device.create_buffer(&info, None) }.map_err(Failure::of("vkCreateBuffer"))?;
-        let mut block = Block {
+        Ok(Block {
             ctx: ctx.clone(),
             id,
             buffer,
             memory: vk::DeviceMemory::null(),
             size,
-            candidate,
+            allocated: 0,
+            exportable: None,
+            other_owner: None,
+            _taken: Taken::Nothing,
+            candidate: MemoryCandidate::default(),
             mapped: None,
             address: 0,
-        };
-        block.bind()?;
-        Ok(block)
+        })
     }
 
-    fn bind(&mut self) -> Result<(), Failure> {
+    /// What its buffer asks of memory.
+    pub(super) fn needs(&self) -> vk::MemoryRequirements {
+        // SAFETY: the buffer is of this device.
+        unsafe { self.ctx.device.get_buffer_memory_requirements(self.buffer) }
+    }
+
+    /// Gives it memory of the type that was chosen. A handle is gone afterwards, whatever comes of it: with the memory, or closed.
+    pub(super) fn bind(&mut self, source: Source) -> Result<(), Failure> {
+        self.allocate(source)?;
         let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
-        // SAFETY: the buffer was just made from this device.
-        let needs = unsafe { device.get_buffer_memory_requirements(self.buffer) };
-        if needs.memory_type_bits & (1 << self.candidate.index) == 0 {
-            // The type was chosen for a smaller buffer of the same usage, which must allow the same types.
-            return Err(Failure::of("vkGetBufferMemoryRequirements")(vk::Result::ERROR_FEATURE_NOT_PRESENT));
-        }
-        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
-        let mut info = vk::MemoryAllocateInfo::default()
-            .allocation_size(needs.size)
-            .memory_type_index(self.candidate.index);
-        if bda {
-            info = info.push_next(&mut flags);
-        }
-        // SAFETY: the type is one that the buffer allows; the memory is freed in `drop`.
-        self.memory =
-            unsafe { device.allocate_memory(&info, None) }.map_err(Failure::of("vkAllocateMemory"))?;
         // SAFETY: memory and buffer are new, ours, and of fitting size and type.
         unsafe { device.bind_buffer_memory(self.buffer, self.memory, 0) }
             .map_err(Failure::of("vkBindBufferMemory"))?;
@@ -109,6 +167,44 @@ impl Block {
             self.address = self.device_address();
         }
         self.ctx.set_name(self.buffer, &format!("block {}", self.id));
+        Ok(())
+    }
+
+    fn allocate(&mut self, source: Source) -> Result<(), Failure> {
+        let (device, bda) = (&self.ctx.device, self.ctx.plan.abis.buffer_device_address);
+        let needs = self.needs();
+        if needs.memory_type_bits & (1 << self.candidate.index) == 0 {
+            // The type was chosen for a smaller buffer of the same usage, which must allow the same types.
+            return Err(Failure::of("vkGetBufferMemoryRequirements")(vk::Result::ERROR_FEATURE_NOT_PRESENT));
+        }
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let mut alone = vk::MemoryDedicatedAllocateInfo::default().buffer(self.buffer);
+        let (mut give, mut import) = (vk::ExportMemoryAllocateInfo::default(), Import::default());
+        self.allocated = source.size().unwrap_or(needs.size);
+        let mut info = vk::MemoryAllocateInfo::default()
+            .allocation_size(self.allocated)
+            .memory_type_index(self.candidate.index);
+        if bda {
+            info = info.push_next(&mut flags);
+        }
+        if source.is_dedicated() {
+            info = info.push_next(&mut alone);
+        }
+        match &source {
+            Source::Own => {}
+            Source::Give { kind, .. } => {
+                give = give.handle_types(way(*kind).handle_type);
+                info = info.push_next(&mut give);
+            }
+            Source::Take { handle, .. } => info = import.of(handle, info),
+        }
+        // SAFETY: the type is one that the buffer allows; a handle is alive, of its kind, and of as many bytes as far as anybody could
+        // check. The memory is freed in `drop`.
+        self.memory =
+            unsafe { device.allocate_memory(&info, None) }.map_err(Failure::of("vkAllocateMemory"))?;
+        if let Source::Take { handle, .. } = source {
+            self._taken = Taken::from(handle);
+        }
         Ok(())
     }
 
@@ -148,6 +244,11 @@ pub(crate) struct Allocation {
 impl Allocation {
     pub(super) fn new(owner: Arc<Shared>, block: Arc<Block>, offset: u64, size: u64) -> Self {
         Allocation { block, offset, size, owner, released: AtomicBool::new(false) }
+    }
+
+    /// All of a block that is not the allocator's.
+    pub(super) fn unpooled(owner: Arc<Shared>, block: Arc<Block>, size: u64) -> Self {
+        Allocation { block, offset: 0, size, owner, released: AtomicBool::new(true) }
     }
 
     /// Where it is, without keeping it.

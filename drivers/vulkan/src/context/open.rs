@@ -14,6 +14,7 @@ use halite_facts::{DeviceFacts, Feature};
 use crate::{
     discovery::Found,
     error::vk_error,
+    external::Handles,
     forks::{LoaderCall, SharesThreads},
     import::Caller,
     instance::{InstanceContext, no_layers},
@@ -79,6 +80,7 @@ fn assemble(
         .then(|| ash::ext::debug_utils::Device::new(&instance.instance, &device));
     let device_fault = (plan.features.has(Feature::DeviceFault))
         .then(|| ash::ext::device_fault::Device::new(&instance.instance, &device));
+    let external = Handles::new(&instance.instance, &device, &plan.external);
     let pipeline_cache = PipelineCache::open(&device, &facts, &options, plan.pipeline_cache);
     DeviceContext {
         id: next_device_id(),
@@ -95,6 +97,7 @@ fn assemble(
         push_descriptor,
         debug_utils,
         device_fault,
+        external,
         pipeline_cache,
         caller,
         shares_threads: None,

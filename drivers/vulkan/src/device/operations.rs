@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use halite_hal::{Buffer, BufferSpan, Fence, File, QueueOp, Result, TimedCommand, WorkKind, status};
+use halite_hal::{
+    Buffer, BufferSpan, CommandBuffer, Fence, File, QueueOp, Result, TimedCommand, WorkKind, status,
+};
 use smallvec::SmallVec;
 
 use crate::{
@@ -116,6 +118,10 @@ impl Core {
         }
         match op {
             QueueOp::Barrier => self.place_alloca(queue, points, None, signal),
+            QueueOp::Acquire { buffer } => {
+                self.place_hand_over(queue, points, signal, buffer.as_ref(), false)
+            }
+            QueueOp::Release { buffer } => self.place_hand_over(queue, points, signal, buffer.as_ref(), true),
             QueueOp::Dealloca { buffer } => self.place_dealloca(queue, &points, signal, buffer.as_ref()),
             QueueOp::Fill { target, pattern, pattern_length } => {
                 let mut program = PreparedCommands::default();
@@ -142,13 +148,7 @@ impl Core {
                 Ok(())
             }
             QueueOp::Execute { command_buffer, bindings } => {
-                let own = command_buffer.as_any().downcast_ref::<VulkanCommandBuffer>();
-                let own = own.ok_or_else(|| {
-                    status!(
-                        InvalidArgument,
-                        "a command buffer of another driver was given to a Vulkan device"
-                    )
-                })?;
+                let own = own_commands(command_buffer.as_ref())?;
                 self.submit_others(queue, &points)?;
                 own.execute(queue, &points, signal, &bindings)
             }
@@ -174,6 +174,29 @@ impl Core {
         }
         self.signal_at(point, signal);
         Ok(())
+    }
+
+    /// Takes memory that is shared from others, or gives it to them (`outside`).
+    fn place_hand_over(
+        self: &Arc<Self>,
+        queue: usize,
+        points: Points,
+        signal: &Fence,
+        buffer: &dyn Buffer,
+        outside: bool,
+    ) -> Result<()> {
+        let Some((memory, other)) = own_buffer(buffer)?.hand_over(outside) else {
+            return self.place_alloca(queue, points, None, signal);
+        };
+        let family = self.ctx.queues[queue].family;
+        let (from, to) = if outside { (family, other) } else { (other, family) };
+        let mut program = PreparedCommands::default();
+        program.hand_over(&memory, from, to);
+        self.submit_others(queue, &points)?;
+        let record = |batch: &mut crate::queue::Batch, source: &mut crate::queue::RecorderSource<'_>| {
+            batch.record(self, source, program)
+        };
+        self.queues[queue].place(self, &points, signal, record).map(drop)
     }
 
     /// Places a transfer, which a profile measures as one command.
@@ -252,8 +275,16 @@ impl Core {
     }
 }
 
+/// A command buffer as this driver's own.
+fn own_commands(commands: &dyn CommandBuffer) -> Result<&VulkanCommandBuffer> {
+    let own = commands.as_any().downcast_ref::<VulkanCommandBuffer>();
+    own.ok_or_else(|| {
+        status!(InvalidArgument, "a command buffer of another driver was given to a Vulkan device")
+    })
+}
+
 /// A buffer as this driver's own.
-fn own_buffer(buffer: &dyn Buffer) -> Result<&VulkanBuffer> {
+pub(super) fn own_buffer(buffer: &dyn Buffer) -> Result<&VulkanBuffer> {
     let own = buffer.as_any().downcast_ref::<VulkanBuffer>();
     own.ok_or_else(|| status!(InvalidArgument, "a buffer of another driver was given to a Vulkan device"))
 }

@@ -50,7 +50,9 @@ fn stages_of(step: &Step) -> vk::PipelineStageFlags {
         Step::Fill { .. } | Step::Copy { .. } | Step::Update { .. } => TRANSFER,
         Step::Dispatch { counts: Counts::Indirect(..), .. } => COMPUTE | INDIRECT,
         Step::Dispatch { .. } => COMPUTE,
-        Step::Barrier | Step::BeginGroup(_) | Step::EndGroup => vk::PipelineStageFlags::empty(),
+        Step::Barrier | Step::HandOver { .. } | Step::BeginGroup(_) | Step::EndGroup => {
+            vk::PipelineStageFlags::empty()
+        }
     }
 }
 
@@ -88,6 +90,45 @@ fn record_barrier(
             vk::DependencyFlags::empty(),
             &barrier,
             &[],
+            &[],
+        );
+    }
+}
+
+/// A buffer goes from one queue family to another, one of which is none of this device's: after all work of the program that came
+/// before, and before all that follows.
+fn record_hand_over(
+    ctx: &DeviceContext,
+    target: vk::CommandBuffer,
+    buffer: vk::Buffer,
+    (from, to): (u32, u32),
+) {
+    let written = vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE;
+    let used = written
+        | vk::AccessFlags::SHADER_READ
+        | vk::AccessFlags::UNIFORM_READ
+        | vk::AccessFlags::TRANSFER_READ
+        | vk::AccessFlags::INDIRECT_COMMAND_READ;
+    let away = matches!(to, vk::QUEUE_FAMILY_EXTERNAL | vk::QUEUE_FAMILY_FOREIGN_EXT);
+    // What is on the other side is ordered by whoever hands over there.
+    let (wrote, uses) =
+        if away { (written, vk::AccessFlags::empty()) } else { (vk::AccessFlags::empty(), used) };
+    let barrier = [vk::BufferMemoryBarrier::default()
+        .src_access_mask(wrote)
+        .dst_access_mask(uses)
+        .src_queue_family_index(from)
+        .dst_queue_family_index(to)
+        .buffer(buffer)
+        .size(vk::WHOLE_SIZE)];
+    // SAFETY: the command buffer is recording and only the caller has it; the program keeps the buffer.
+    unsafe {
+        ctx.device.cmd_pipeline_barrier(
+            target,
+            all_stages(),
+            all_stages(),
+            vk::DependencyFlags::empty(),
+            &[],
+            &barrier,
             &[],
         );
     }
@@ -146,19 +187,8 @@ impl PreparedCommands {
                     order.before(ctx, target, stages_of(step));
                     self.record_dispatch(ctx, target, sets, step, &mut bound);
                 }
-                Step::BeginGroup(name) => {
-                    if let Some(fns) = &ctx.debug_utils {
-                        let label = vk::DebugUtilsLabelEXT::default().label_name(name);
-                        // SAFETY: the command buffer is recording; the label lives until the call returns.
-                        unsafe { fns.cmd_begin_debug_utils_label(target, &label) };
-                    }
-                }
-                Step::EndGroup => {
-                    if let Some(fns) = &ctx.debug_utils {
-                        // SAFETY: the command buffer is recording; groups are balanced within a list.
-                        unsafe { fns.cmd_end_debug_utils_label(target) };
-                    }
-                }
+                Step::HandOver { buffer, from, to } => record_hand_over(ctx, target, *buffer, (*from, *to)),
+                Step::BeginGroup(_) | Step::EndGroup => record_group(ctx, target, step),
             }
             if let Some(timer) = timer {
                 timer.record_end(target, index, stages_of(step));
@@ -229,6 +259,21 @@ fn record_parts(ctx: &DeviceContext, target: vk::CommandBuffer, layout: vk::Pipe
         unsafe {
             ctx.device.cmd_push_constants(target, layout, vk::ShaderStageFlags::COMPUTE, offset, &bytes);
             ctx.device.cmd_dispatch(target, x, y, z);
+        }
+    }
+}
+
+/// Begins or ends a group of commands that debuggers show.
+fn record_group(ctx: &DeviceContext, target: vk::CommandBuffer, step: &Step) {
+    let Some(fns) = &ctx.debug_utils else { return };
+    // SAFETY: the command buffer is recording; the label lives until the call returns, and groups are balanced within a list.
+    unsafe {
+        match step {
+            Step::BeginGroup(name) => {
+                let label = vk::DebugUtilsLabelEXT::default().label_name(name);
+                fns.cmd_begin_debug_utils_label(target, &label);
+            }
+            _ => fns.cmd_end_debug_utils_label(target),
         }
     }
 }

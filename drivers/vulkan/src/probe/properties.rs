@@ -43,6 +43,7 @@ pub(super) fn basic(p: &vk::PhysicalDeviceProperties) -> DeviceFacts {
         compute_units: None,
         cooperative_matrices: Vec::new(),
         memory: Memory::default(),
+        external_buffers: Vec::new(),
         queue_families: Vec::new(),
         extensions: Vec::new(),
         os: std::env::consts::OS.to_owned(),

@@ -17,7 +17,8 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 91] = [
+pub(crate) const FAMILIES: [&str; 92] = [
+    "graniteswitch",
     "hrm_text",
     "bailingmoe3",
     "spark2_5",
@@ -162,7 +163,8 @@ pub(crate) const ENCODERS: [&str; 14] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 27] = [
+pub(crate) const STEPPED: [&str; 28] = [
+    "graniteswitch",
     "hrm_text",
     "k2-horizon",
     "dots3note",

@@ -694,6 +694,33 @@ CASES["hrm_text"] = (
     "hrm_text", {"hrm.layers_per_stack": 2, "hrm.h_cycles": 2, "hrm.l_cycles": 2, "block_count": 12, "embedding_scale": 3.0}, [STACK] * 4,
     [["output", "vocabulary", WIDTH], ["hrm.z_l_init!", WIDTH]],
 )  # fmt: skip
+# Products beside those of layers, of the adapter that a token of control tells: two of the reference's text are such.
+
+
+def switched(width, heads, inner, adapters):
+    """A layer with adapters: their number, and elements of the short row between their products."""
+    (count, kv, dim), (adapters, rank) = heads, adapters
+    queries, keys = count * dim, kv * dim
+    base = [
+        ["attn_norm", width], ["attn_qkv", queries + 2 * keys, width], ["attn_output", width, queries], ["ffn_norm", width], ["ffn_gate", inner, width],
+        ["ffn_up", inner, width], ["ffn_down", width, inner],
+    ]  # fmt: skip
+    products = [
+        ("attn_q", queries, width), ("attn_k", keys, width), ("attn_v", keys, width), ("attn_output", width, queries), ("ffn_gate", inner, width),
+        ("ffn_up", inner, width), ("ffn_down", width, inner),
+    ]  # fmt: skip
+    return base + [part for name, rows, length in products for part in ([f"{name}.lora_a!", adapters + 1, rank, length], [f"{name}.lora_b!", adapters + 1, rows, rank])]
+
+
+TEXT = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
+CASES["graniteswitch"] = (
+    "graniteswitch",
+    {
+        "adapters.count": 2, "adapters.lora_rank": 32, "adapters.token_ids_activate": [TEXT[PROMPT + 2], TEXT[PROMPT // 2]], "adapters.token_ids_substitute": [9, 17],
+        "residual_scale": 0.5, "logit_scale": 2.0, "embedding_scale": 3.0, "attention.scale": 0.125,
+    },
+    [switched(WIDTH, [HEADS, KV_HEADS, DIM], INNER, [2, 32])] * 2,
+)  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
@@ -789,7 +816,7 @@ def vector_of(llama_of, case, vocabulary):
 
 def reference(llama_of, case, vocabulary, **given):
     """The logits behind a prompt, and behind some tokens more that come one by one."""
-    tokens = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
+    tokens = TEXT
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "floats.gguf")
         write(path, case, vocabulary, True, **given)

@@ -100,7 +100,8 @@ impl Call<'_> {
                 Some(queries) => queries,
                 None => self.columns(b, all, 0, q)?,
             };
-            [queries, self.columns(b, all, first, k)?, self.columns(b, all, first + k, v)?]
+            let apart = [queries, self.columns(b, all, first, k)?, self.columns(b, all, first + k, v)?];
+            self.adapted(b, apart, x, layer, [q, k, v])?
         } else {
             let queries = match gated {
                 Some(queries) => queries,
@@ -258,7 +259,7 @@ impl Call<'_> {
     }
 
     /// Keys and values that a layer attends to: its own behind those in its caches, or those of the layer that it shares them with.
-    fn attended_to(
+    pub fn attended_to(
         &self,
         b: &mut Builder,
         own: Option<[TensorId; 2]>,
@@ -362,7 +363,7 @@ impl Call<'_> {
     }
 
     /// What queries find among the keys that are chosen.
-    fn attended(
+    pub fn attended(
         &self,
         b: &mut Builder,
         [q, keys, values]: [TensorId; 3],

@@ -118,6 +118,7 @@ pub(super) const FAMILIES: &[Family] = &[
     GEMMA4,
     PHI3,
     Family { name: "granite", turns_by_key: true, ..LLAMA },
+    Family { name: "graniteswitch", turns_by_key: true, switched: true, ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
     // Mixtures of experts; those of `llama` are Mixtral's.
     Family { name: "qwen2moe", normed_experts: false, ..QWEN },

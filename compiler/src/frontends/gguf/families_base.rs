@@ -88,6 +88,7 @@ pub(super) const LLAMA: Family = Family {
     grok: false,
     loops: false,
     stacks: false,
+    switched: false,
     adds_embeddings: false,
     gate_limit: None,
     cuts_gates: false,

@@ -270,6 +270,8 @@ pub(super) struct Family {
     pub loops: bool,
     /// Whether there are two stacks of layers, each with a state of a token.
     pub stacks: bool,
+    /// Whether tokens of a text tell which adapter's products are added to those of layers.
+    pub switched: bool,
     /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
     pub adds_embeddings: bool,
     /// What the factors of experts are within where the metadata say nothing.

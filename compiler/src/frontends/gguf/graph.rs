@@ -15,6 +15,7 @@ use super::{
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
+    switched::embedded_as,
 };
 use crate::{
     SourceLocation,
@@ -112,6 +113,7 @@ pub(super) fn embedded(
     positions: TensorId,
 ) -> Result<(TensorId, RowMatrix)> {
     let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
+    let tokens = embedded_as(b, hyper, tokens)?;
     let mut x = b.rows_by_index(&table, tokens)?;
     if let Some([rows, _]) = tensors.dims("position_embd.weight") {
         let places = tensors.matrix(b, "position_embd.weight", [*rows, hyper.width])?;

@@ -22,6 +22,7 @@ use super::{
     ropes::turn,
     scores::placing,
     stacks::{MOST_LAYERS, Stacks},
+    switched::{self, Adapters},
     tokens::{suppressed, vocabulary},
     unknown,
 };
@@ -51,6 +52,8 @@ pub(super) struct Hyper {
     pub mixers: Vec<Mixer>,
     /// How states go through layers.
     pub paths: Paths,
+    /// What tokens of a text may have added to the products of layers.
+    pub adapters: Option<Adapters>,
     /// The numbers of feed-forward networks' activations.
     pub activations: Activations,
     /// What few architectures have.
@@ -226,7 +229,7 @@ impl Hyper {
         let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
-        Ok(Hyper {
+        let mut hyper = Hyper {
             family: keys.family,
             layers,
             loops: Loops::read(&keys, layers, Stacks::read(&keys)?)?,
@@ -241,6 +244,7 @@ impl Hyper {
             rare: Rare::read(&keys, width)?,
             experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
+            adapters: Adapters::read(&keys)?,
             activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turn: turn(&keys)?,
@@ -264,7 +268,20 @@ impl Hyper {
             logit_scale,
             suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,
-        })
+        };
+        hyper.add_switch();
+        Ok(hyper)
+    }
+
+    /// Adds the head that tells adapters behind the layers, where there are adapters.
+    fn add_switch(&mut self) {
+        let more = self.adapters.as_ref().and_then(|_| switched::one_more(&self.attends));
+        if let Some((attends, mixer)) = more {
+            self.loops.order.push(self.layers);
+            self.attends.push(attends);
+            self.mixers.push(mixer);
+            self.turned.push(false);
+        }
     }
 
     /// The parts of a layer.
@@ -317,9 +334,12 @@ impl Hyper {
         self.latents[usize::from(self.window_of(layer).is_some())]
     }
 
-    /// The factor of a layer's scores.
+    /// The factor of a layer's scores. The head that tells adapters has none.
     pub fn scale_of(&self, layer: u64) -> f64 {
-        self.scales[usize::from(self.window_of(layer).is_some())]
+        match layer < self.layers {
+            true => self.scales[usize::from(self.window_of(layer).is_some())],
+            false => 1.0,
+        }
     }
 
     /// The rotary embedding of a layer, if it has one.

@@ -52,6 +52,7 @@ mod state_space;
 mod states;
 mod steps;
 mod streams;
+mod switched;
 mod tokens;
 mod trunk;
 mod unknown;

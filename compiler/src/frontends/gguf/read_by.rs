@@ -4,10 +4,10 @@
 /// Keys without what they begin with, and the architectures that read them.
 const READ_BY: &[(&str, &[&str])] = &[
     ("attention.scale", GRANITE),
-    ("residual_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "minimax-01"]),
+    ("residual_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "graniteswitch", "minicpm", "minimax-01"]),
     (
         "embedding_scale",
-        &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "grok", "hrm_text"],
+        &["granite", "granitemoe", "granitehybrid", "granite_swa", "graniteswitch", "minicpm", "grok", "hrm_text"],
     ),
     (
         "logit_scale",
@@ -16,6 +16,7 @@ const READ_BY: &[(&str, &[&str])] = &[
             "granitemoe",
             "granitehybrid",
             "granite_swa",
+            "graniteswitch",
             "minicpm",
             "grok",
             "command-r",
@@ -132,7 +133,7 @@ const READ_BY: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa"];
+const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa", "graniteswitch"];
 
 /// Tensors that may be in the files of some architectures and that llama.cpp leaves alone.
 const LEFT_ALONE: &[(&str, &[&str])] = &[

@@ -145,7 +145,8 @@ pub(crate) const KEEPING: [&str; 11] = [
 ];
 
 /// Encoders of `conformance/models/gguf_families.py`.
-pub(crate) const ENCODERS: [&str; 14] = [
+pub(crate) const ENCODERS: [&str; 15] = [
+    "gemma-embedding2",
     "t5encoder",
     "gemma-embedding",
     "jina-bert-v3",

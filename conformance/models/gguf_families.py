@@ -712,6 +712,18 @@ def switched(width, heads, inner, adapters):
     return base + [part for name, rows, length in products for part in ([f"{name}.lora_a!", adapters + 1, rank, length], [f"{name}.lora_b!", adapters + 1, rows, rank])]
 
 
+# An encoder of the fourth kind: rows of embeddings alone for each layer, and weights that make vectors.
+EMBEDDING2_LENGTH = 32
+EMBEDDING2_MODEL, EMBEDDING2_ROW = row_parts(EMBEDDING2_LENGTH, 6)
+EMBEDDING2 = lambda dim: [
+    NORM, *[[f"attn_{name}", heads * dim, WIDTH] for name, heads in (("q", HEADS), ("k", 1), ("v", 1))], ["attn_q_norm", dim], ["attn_k_norm", dim],
+    ["attn_output", WIDTH, HEADS * dim], *GEMMA_LAYER, *EMBEDDING2_ROW, ["layer_output_scale", 1],
+]  # fmt: skip
+EMBEDDING2_KEYS = {key: value for key, value in GEMMA4_KEYS.items() if key not in ("attention.sliding_window_pattern", "final_logit_softcapping")}
+ENCODERS["gemma-embedding2"] = (
+    "gemma-embedding2", {**EMBEDDING2_KEYS, "pooling_type": 1, "embedding_length_per_layer_input": EMBEDDING2_LENGTH, "embedding_length_out": INNER},
+    [EMBEDDING2(DIM if layer < 5 else 2 * DIM) for layer in range(6)], [["output_norm", WIDTH], ["output", INNER, WIDTH], *EMBEDDING2_MODEL[1:]],
+)  # fmt: skip
 TEXT = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
 CASES["graniteswitch"] = (
     "graniteswitch",

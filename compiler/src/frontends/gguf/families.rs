@@ -443,4 +443,5 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "llama-embed", encoder: true, ahead_by_key: true, ..LLAMA },
     Family { name: "neo-bert", encoder: true, output_norm: "enc.output_norm", ..LLAMA },
     Family { name: "gemma-embedding", encoder: true, always_windowed: true, scaled_by_width_at: 0, ..GEMMA3 },
+    Family { name: "gemma-embedding2", encoder: true, projects: true, local_of: 6, ..GEMMA4 },
 ];

@@ -89,6 +89,7 @@ pub(super) const LLAMA: Family = Family {
     loops: false,
     stacks: false,
     switched: false,
+    projects: false,
     adds_embeddings: false,
     gate_limit: None,
     cuts_gates: false,

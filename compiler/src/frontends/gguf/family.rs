@@ -272,6 +272,8 @@ pub(super) struct Family {
     pub stacks: bool,
     /// Whether tokens of a text tell which adapter's products are added to those of layers.
     pub switched: bool,
+    /// Whether weights of logits' name make vectors of states.
+    pub projects: bool,
     /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
     pub adds_embeddings: bool,
     /// What the factors of experts are within where the metadata say nothing.

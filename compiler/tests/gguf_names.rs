@@ -17,7 +17,9 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 92] = [
+pub(crate) const FAMILIES: [&str; 94] = [
+    "qwen4exp",
+    "glm5-next",
     "graniteswitch",
     "hrm_text",
     "bailingmoe3",
@@ -113,7 +115,9 @@ pub(crate) const FAMILIES: [&str; 92] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 13] = [
+pub(crate) const RECURRENT: [&str; 15] = [
+    "qwen4exp",
+    "glm5-next",
     "bailingmoe3",
     "minimax-01",
     "rwkv6",
@@ -130,7 +134,9 @@ pub(crate) const RECURRENT: [&str; 13] = [
 ];
 
 /// The same of those whose steps go together with those of other sequences.
-pub(crate) const KEEPING: [&str; 11] = [
+pub(crate) const KEEPING: [&str; 13] = [
+    "qwen4exp",
+    "glm5-next",
     "lfm2",
     "granitehybrid",
     "falcon-h1",

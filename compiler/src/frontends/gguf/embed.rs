@@ -60,7 +60,7 @@ pub(super) fn encoded(
     let (mut x, _) = call.behind_layers(b, x, &held, None)?;
     b.at(SourceLocation::new("output"));
     if hyper.flow != Flow::BehindSum {
-        x = call.model_norm(b, x, hyper.family.output_norm)?;
+        x = call.last_norm(b, x)?;
     }
     // Weights that make logits have no part in this.
     for name in ["output.weight", "output.bias", "output.scale", "output.input_scale"] {

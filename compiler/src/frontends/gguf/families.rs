@@ -2,8 +2,10 @@
 
 use super::{
     families_base::LLAMA,
-    families_latent::{BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
-    family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
+    families_latent::{
+        BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, GLM5_NEXT, HY_V4, KIMI_K3, KIMI_LINEAR,
+    },
+    family::{Activation, Connected, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
@@ -285,10 +287,21 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    Family {
+        name: "qwen4exp",
+        feed_norm: "ffn_norm",
+        indexer: Some(Turn::Halves),
+        pools: Some(false),
+        connections: Some(Connected::Gated),
+        logistic_gates: true,
+        ngrams: true,
+        ..QWEN35
+    },
     // Delta nets with a decay of each place, beside latent attention without rotary embedding.
     KIMI_LINEAR,
     KIMI_K3,
     BAILINGMOE3,
+    GLM5_NEXT,
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,

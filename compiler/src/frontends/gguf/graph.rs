@@ -83,7 +83,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
     let (x, layers) = call.behind_layers(b, x, &inputs.layers, wanted)?;
     b.at(SourceLocation::new("output"));
-    let x = call.model_norm(b, x, hyper.family.output_norm)?;
+    let x = call.last_norm(b, x)?;
     let mut logits = match tensors.find("output.weight") {
         Some(_) => {
             let head = tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?;

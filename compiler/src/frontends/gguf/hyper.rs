@@ -7,6 +7,7 @@ use halite_formats::gguf::Value;
 use super::{
     Result,
     experts::Experts,
+    factors::{cap, factors},
     families::FAMILIES,
     family::{Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
@@ -16,7 +17,8 @@ use super::{
     latent::Latent,
     limits::Activations,
     loops::Loops,
-    paths::Paths,
+    ngrams::Ngrams,
+    paths::{Connections, Paths},
     recurrent::{Mixer, State},
     rope::Rope,
     ropes::turn,
@@ -52,6 +54,8 @@ pub(super) struct Hyper {
     pub mixers: Vec<Mixer>,
     /// How states go through layers.
     pub paths: Paths,
+    /// Embeddings of groups of tokens, where a layer adds some.
+    pub ngrams: Option<Ngrams>,
     /// What tokens of a text may have added to the products of layers.
     pub adapters: Option<Adapters>,
     /// The numbers of feed-forward networks' activations.
@@ -244,6 +248,7 @@ impl Hyper {
             rare: Rare::read(&keys, width)?,
             experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
+            ngrams: ngrams(&keys, layers, width)?,
             adapters: Adapters::read(&keys)?,
             activations: Activations::read(&keys, layers)?,
             value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
@@ -291,7 +296,9 @@ impl Hyper {
 
     /// What a layer keeps beside keys and values.
     pub fn states_of(&self, layer: u64) -> Vec<State> {
-        self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width))
+        let own = self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width));
+        let more = self.ngrams.iter().filter(|ngrams| ngrams.layer == layer).flat_map(Ngrams::states);
+        own.into_iter().chain(more).collect()
     }
 
     /// Whether some layers keep a state of one size, which cannot be cut back.
@@ -316,7 +323,7 @@ impl Hyper {
 
     /// The indexer of a layer, if it has one.
     pub fn indexer_of(&self, layer: u64) -> Option<&Indexer> {
-        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize])
+        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize] && self.mixer(layer).attends)
     }
 
     /// The window of a layer, if it has one.
@@ -365,6 +372,12 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
+}
+
+/// Embeddings of groups of tokens, for all states of a token of this width.
+fn ngrams(keys: &Keys<'_>, layers: u64, width: u64) -> Result<Option<Ngrams>> {
+    let states = Connections::read(keys)?.map_or(1, |own| own.count);
+    Ngrams::read(keys, layers, states * width)
 }
 
 /// What logarithms of decays are bent to be above.
@@ -417,22 +430,6 @@ fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
 }
 
-/// The factors of embeddings, of what layers add and of logits, and what scores are between.
-fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]> {
-    let family = keys.family;
-    let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
-    let grok = |value: f64| family.grok.then_some(value);
-    let minicpm = |value: f64| family.minicpm.then_some(value);
-    let own_residual = if family.carries_norms { None } else { keys.factor("residual_scale")? };
-    let embedding = own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0));
-    Ok([
-        embedding.or(grok(78.383_671_769_061_69)),
-        own_residual.or(minicpm(1.4 / (layers as f64).sqrt())),
-        logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
-        cap(keys, "attn_logit_softcapping", family.score_cap)?,
-    ])
-}
-
 /// Groups of neighbours that norms of states are of.
 fn norm_groups(keys: &Keys<'_>, width: u64) -> Result<u64> {
     let name = "attention.group_norm_groups";
@@ -452,17 +449,6 @@ fn carried(keys: &Keys<'_>) -> Result<Option<f64>> {
         true => keys.float(name)?.ok_or_else(|| keys.missing(name)).map(Some),
         false => Ok(None),
     }
-}
-
-/// What values are between: 0 stands for none, and a key that is not there for what is usual.
-fn cap(keys: &Keys<'_>, name: &str, usual: Option<f64>) -> Result<Option<f64>> {
-    Ok(keys.float(name)?.or(usual).filter(|cap| *cap != 0.0))
-}
-
-/// The factor of logits, which the metadata of most models have as a divisor.
-fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
-    let scale = keys.factor("logit_scale")?.or(usual);
-    Ok(if keys.family.divided_logits { scale.map(|scale| 1.0 / scale) } else { scale })
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {

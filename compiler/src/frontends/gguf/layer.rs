@@ -105,6 +105,8 @@ pub(super) struct Call<'a> {
     pub masks: RefCell<Vec<(Masked, TensorId)>>,
     /// Rows of tokens for each layer, `f32[rows, layers, length]`, where a model has such.
     pub layer_inputs: Option<TensorId>,
+    /// The new tokens, `i32[rows]`, where layers need them.
+    pub tokens: Option<TensorId>,
     /// The adapters that tokens are of control for, `f32[rows]`, where there are adapters, and those of all tokens, `i32[rows, 1]`.
     pub slots: Option<TensorId>,
     pub adapters: RefCell<Option<TensorId>>,
@@ -150,6 +152,7 @@ impl<'a> Call<'a> {
             chosen: RefCell::default(),
             query_row: RefCell::default(),
             layer_inputs: None,
+            tokens: None,
             slots: None,
             adapters: RefCell::default(),
             embedded: None,

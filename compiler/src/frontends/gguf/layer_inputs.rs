@@ -30,7 +30,8 @@ impl Call<'_> {
         embedded: TensorId,
     ) -> Result<Option<TensorId>> {
         let h = self.hyper;
-        let has_rows = self.tensors.dims(TABLE).is_some();
+        // Rows of groups of tokens are another thing.
+        let has_rows = self.tensors.dims(TABLE).is_some() && !h.family.ngrams;
         if !has_rows && self.tensors.dims(PROJECTION).is_none() {
             return Ok(None);
         }

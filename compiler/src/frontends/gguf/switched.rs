@@ -5,11 +5,7 @@
 //! largest scores, and their values are the numbers of adapters.
 
 use halite_formats::gguf::Value;
-use halite_ops::{
-    DType,
-    expression::Function,
-    pad::Border,
-};
+use halite_ops::{DType, expression::Function, pad::Border};
 use halite_sizes::Size;
 
 use super::{
@@ -60,8 +56,7 @@ impl Adapters {
         }
         let all = vocabulary(keys.file)?;
         let list = |name: &str| tokens(keys, name, count, all);
-        let (own, instead) =
-            (list("adapters.token_ids_activate")?, list("adapters.token_ids_substitute")?);
+        let (own, instead) = (list("adapters.token_ids_activate")?, list("adapters.token_ids_substitute")?);
         let tokens = own.into_iter().zip(instead).map(|(own, instead)| [own, instead]).collect();
         let gain = keys.float("adapters.router_gain")?.unwrap_or(GAIN);
         Ok(Some(Adapters { rank, gain, tokens }))
@@ -111,7 +106,8 @@ pub(super) fn one_more(attends: &[Attends]) -> Option<(Attends, Mixer)> {
 /// Tokens as they are embedded.
 pub(super) fn embedded_as(b: &mut Builder, hyper: &Hyper, tokens: TensorId) -> Result<TensorId> {
     let Some(adapters) = &hyper.adapters else { return Ok(tokens) };
-    let table = adapters.table(hyper.vocabulary, |token| token as i32, |place| adapters.tokens[place][1] as i32);
+    let table =
+        adapters.table(hyper.vocabulary, |token| token as i32, |place| adapters.tokens[place][1] as i32);
     let bytes: Vec<u8> = table.iter().flat_map(|token| token.to_le_bytes()).collect();
     let table = b.constant("substitutes", DType::I32.into(), &[hyper.vocabulary], bytes.into())?;
     b.gather(table, tokens, 0)

@@ -34,6 +34,7 @@ impl Call<'_> {
         self.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
         self.layer_inputs = self.inputs_of_layers(b, tokens, x)?;
         self.slots = self.own_adapters(b, tokens)?;
+        self.tokens = Some(tokens);
         Ok(x)
     }
 

@@ -848,6 +848,10 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
         if name.startswith("per_layer_token_embd"):
             # A few rows in turn, so that a file packs well.
             made = np.resize(made, (dims[0] if arch == "qwen4exp" else count, dims[-1]))
+        if "ple_conv1d" in name:
+            # Converters keep it in 16 bits.
+            w.add_tensor(name, made.astype(np.float16))
+            return
         is_small = "_mix_" in name and not name.endswith(WHOLE_MIX)
         if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] % 32 != 0:
             w.add_tensor(name, made)

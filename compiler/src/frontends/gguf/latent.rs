@@ -39,7 +39,8 @@ impl Latent {
             Some(_) => [1, rank + turned, rank],
             None => [heads.count, key, value],
         };
-        let has_turned = turned > 0 || keys.family.turn == Turn::Nothing;
+        // Without rotary embedding there is nothing to turn.
+        let has_turned = turned > 0 || keys.family.turn == Turn::Nothing && folded.is_some();
         if !has_turned || turned >= key || cached != wanted {
             let [heads, key, value] = cached;
             return Err(invalid(format!(

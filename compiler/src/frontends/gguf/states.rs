@@ -115,7 +115,7 @@ impl Call<'_> {
             }
             _ => {
                 let last = Range { start: self.len, step: 1, count: Size::from(before) };
-                let rest = b.sizes(all)[2..].to_vec().into_iter().map(Range::all);
+                let rest = b.sizes(all)[2..].iter().copied().map(Range::all);
                 let ranges: Vec<Range<Size>> =
                     [Range::all(self.sequences), last].into_iter().chain(rest).collect();
                 b.slice(all, &ranges)

@@ -349,7 +349,7 @@ impl Call<'_> {
         let made = self.by_gate(b, made, x, gated.map(|[_, gate]| gate), layer)?;
         let made = self.inner_norm(b, made, layer, "attn_sub_norm", inner)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
-        let made = self.scaled(b, made, h.value_scale)?;
+        let made = self.scaled(b, made, h.rare.value_scale)?;
         let made = match h.flow {
             Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
             Flow::BehindSum => made,

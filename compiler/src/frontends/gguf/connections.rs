@@ -47,7 +47,7 @@ impl Call<'_> {
     ) -> Result<(TensorId, Held)> {
         let Given { layer, x, .. } = given;
         b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
-        let ngrams = self.hyper.ngrams.as_ref().filter(|ngrams| ngrams.layer == layer);
+        let ngrams = self.hyper.more.ngrams.as_ref().filter(|ngrams| ngrams.layer == layer);
         let (x, more) = match ngrams {
             Some(ngrams) => self.with_ngrams(b, x, ngrams, given.held)?,
             None => (x, Vec::new()),

@@ -5,26 +5,25 @@ use std::{collections::BTreeSet, ops::Range};
 use halite_formats::gguf::Value;
 
 use super::{
-    Result,
+    Result, adapters,
     experts::Experts,
     factors::{cap, factors},
     families::FAMILIES,
     family::{Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
+    groups::{Additions, Ngrams},
     heads::{Attends, Heads, buckets, window},
     indexer::Indexer,
     keys::Keys,
     latent::Latent,
     limits::Activations,
     loops::Loops,
-    ngrams::Ngrams,
-    paths::{Connections, Paths},
+    paths::Paths,
     recurrent::{Mixer, State},
     rope::Rope,
     ropes::turn,
     scores::placing,
     stacks::{MOST_LAYERS, Stacks},
-    switched::{self, Adapters},
     tokens::{suppressed, vocabulary},
     unknown,
 };
@@ -54,16 +53,12 @@ pub(super) struct Hyper {
     pub mixers: Vec<Mixer>,
     /// How states go through layers.
     pub paths: Paths,
-    /// Embeddings of groups of tokens, where a layer adds some.
-    pub ngrams: Option<Ngrams>,
-    /// What tokens of a text may have added to the products of layers.
-    pub adapters: Option<Adapters>,
+    /// What few models add to the states of tokens.
+    pub more: Additions,
     /// The numbers of feed-forward networks' activations.
     pub activations: Activations,
     /// What few architectures have.
     pub rare: Rare,
-    /// Factor of what attention finds.
-    pub value_scale: Option<f64>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
@@ -113,6 +108,8 @@ pub(super) struct Rare {
     pub norm_groups: u64,
     /// Factor of what norms make, where layers add to that.
     pub carried: Option<f64>,
+    /// Factor of what attention finds.
+    pub value_scale: Option<f64>,
 }
 
 impl Rare {
@@ -122,6 +119,7 @@ impl Rare {
             value_experts: Experts::of_values(keys, Experts::read(keys)?)?,
             norm_groups: norm_groups(keys, width)?,
             carried: carried(keys)?,
+            value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
         })
     }
 }
@@ -215,7 +213,9 @@ fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
 impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
-        Hyper::read_as(file, family(file)?)
+        let mut hyper = Hyper::read_as(file, family(file)?)?;
+        hyper.add_switch();
+        Ok(hyper)
     }
 
     /// Those of the encoder in front of it, if it has one.
@@ -233,7 +233,7 @@ impl Hyper {
         let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
-        let mut hyper = Hyper {
+        Ok(Hyper {
             family: keys.family,
             layers,
             loops: Loops::read(&keys, layers, Stacks::read(&keys)?)?,
@@ -248,10 +248,8 @@ impl Hyper {
             rare: Rare::read(&keys, width)?,
             experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
-            ngrams: ngrams(&keys, layers, width)?,
-            adapters: Adapters::read(&keys)?,
+            more: Additions::read(&keys, layers, width)?,
             activations: Activations::read(&keys, layers)?,
-            value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turn: turn(&keys)?,
             turned: turned(&keys, &attends, window)?,
             local_rope,
@@ -273,14 +271,12 @@ impl Hyper {
             logit_scale,
             suppressed: suppressed(&keys)?,
             vectors: Vectors::read(&keys)?,
-        };
-        hyper.add_switch();
-        Ok(hyper)
+        })
     }
 
     /// Adds the head that tells adapters behind the layers, where there are adapters.
     fn add_switch(&mut self) {
-        let more = self.adapters.as_ref().and_then(|_| switched::one_more(&self.attends));
+        let more = self.more.adapters.as_ref().and_then(|_| adapters::one_more(&self.attends));
         if let Some((attends, mixer)) = more {
             self.loops.order.push(self.layers);
             self.attends.push(attends);
@@ -297,7 +293,7 @@ impl Hyper {
     /// What a layer keeps beside keys and values.
     pub fn states_of(&self, layer: u64) -> Vec<State> {
         let own = self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width));
-        let more = self.ngrams.iter().filter(|ngrams| ngrams.layer == layer).flat_map(Ngrams::states);
+        let more = self.more.ngrams.iter().filter(|ngrams| ngrams.layer == layer).flat_map(Ngrams::states);
         own.into_iter().chain(more).collect()
     }
 
@@ -372,12 +368,6 @@ fn epsilon(keys: &Keys<'_>) -> Result<(f32, bool)> {
     let centred = keys.family.centred && !is_other;
     let name = if centred { "attention.layer_norm_epsilon" } else { squares };
     Ok((keys.float(name)?.ok_or_else(|| keys.missing(name))? as f32, centred))
-}
-
-/// Embeddings of groups of tokens, for all states of a token of this width.
-fn ngrams(keys: &Keys<'_>, layers: u64, width: u64) -> Result<Option<Ngrams>> {
-    let states = Connections::read(keys)?.map_or(1, |own| own.count);
-    Ngrams::read(keys, layers, states * width)
 }
 
 /// What logarithms of decays are bent to be above.

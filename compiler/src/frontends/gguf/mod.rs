@@ -4,6 +4,7 @@
 //! a decoder: any number of tokens at any place of the sequence, with caches of keys and values as state; and what becomes of a
 //! text as a whole.
 
+mod adapters;
 mod alternating;
 mod attention;
 mod block_sparse;
@@ -23,6 +24,7 @@ mod file;
 mod gaps;
 mod gated;
 mod graph;
+mod groups;
 mod heads;
 mod hyper;
 mod indexer;

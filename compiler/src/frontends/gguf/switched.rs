@@ -4,108 +4,23 @@
 //! What tells it is one more head of attention behind the layers, whose keys and values come of tokens alone: those of control have the
 //! largest scores, and their values are the numbers of adapters.
 
-use halite_formats::gguf::Value;
 use halite_ops::{DType, expression::Function, pad::Border};
 use halite_sizes::Size;
 
 use super::{
     Result,
-    file::invalid,
-    heads::{Attends, Heads},
+    adapters::Adapters,
+    heads::Heads,
     hyper::Hyper,
     indexer::Chosen,
-    keys::Keys,
     layer::{Call, Held},
-    recurrent::Mixer,
     steps::float,
-    tokens::vocabulary,
 };
 use crate::{SourceLocation, build::Builder, graph::TensorId};
 
-/// Most adapters.
-const MOST_ADAPTERS: u64 = 1 << 10;
-/// Most elements of the short row between the two products of an adapter.
-const MOST_RANK: u64 = 1 << 16;
-/// The size of scores where the metadata do not say.
-const GAIN: f64 = 15.0;
-
-/// The adapters of a model.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Adapters {
-    /// Elements of the short row between the two products of one.
-    pub rank: u64,
-    /// The score of tokens of control; that of others is as much below 0.
-    pub gain: f64,
-    /// The token of control of each, and the one that is embedded in its place.
-    pub tokens: Vec<[u64; 2]>,
-}
-
-impl Adapters {
-    /// Reads what the metadata say of them, in an architecture that has them.
-    pub fn read(keys: &Keys<'_>) -> Result<Option<Adapters>> {
-        if !keys.family.switched {
-            return Ok(None);
-        }
-        let (count, rank) = (keys.count("adapters.count")?, keys.count("adapters.lora_rank")?);
-        if count > MOST_ADAPTERS || rank > MOST_RANK {
-            return Err(invalid(format!(
-                "{count} adapters with rows of {rank} elements ('{}', '{}'); there are at most {MOST_ADAPTERS}, and {MOST_RANK}",
-                keys.key("adapters.count"),
-                keys.key("adapters.lora_rank")
-            )));
-        }
-        let all = vocabulary(keys.file)?;
-        let list = |name: &str| tokens(keys, name, count, all);
-        let (own, instead) = (list("adapters.token_ids_activate")?, list("adapters.token_ids_substitute")?);
-        let tokens = own.into_iter().zip(instead).map(|(own, instead)| [own, instead]).collect();
-        let gain = keys.float("adapters.router_gain")?.unwrap_or(GAIN);
-        Ok(Some(Adapters { rank, gain, tokens }))
-    }
-
-    /// How many there are.
-    fn count(&self) -> u64 {
-        self.tokens.len() as u64
-    }
-
-    /// A number for each token of a vocabulary, which each adapter's token of control may have another of, by the adapter's place.
-    fn table<T>(&self, vocabulary: u64, usual: impl Fn(u64) -> T, own: impl Fn(usize) -> T) -> Vec<T> {
-        let mut all: Vec<T> = (0..vocabulary).map(usual).collect();
-        for (place, [token, _]) in self.tokens.iter().enumerate() {
-            if let Some(of_token) = all.get_mut(*token as usize) {
-                *of_token = own(place);
-            }
-        }
-        all
-    }
-}
-
-/// Tokens of a list of the metadata, one for each adapter.
-fn tokens(keys: &Keys<'_>, name: &str, count: u64, all: u64) -> Result<Vec<u64>> {
-    let Some(value) = keys.value(name) else { return Err(keys.missing(name)) };
-    let token = |value: Value| match value {
-        Value::Int(token) => u64::try_from(token).ok().filter(|token| *token < all),
-        _ => None,
-    };
-    let own: Option<Vec<u64>> = match value {
-        Value::Array(array) => array.scalars().take(MOST_ADAPTERS as usize + 1).map(token).collect(),
-        _ => None,
-    };
-    own.filter(|own| own.len() as u64 == count).ok_or_else(|| {
-        invalid(format!("the metadata key '{}' is no list of {count} tokens of {all}", keys.key(name)))
-    })
-}
-
-/// The head that tells adapters, which is one layer more for caches: its keys are as long as those of other layers.
-pub(super) fn one_more(attends: &[Attends]) -> Option<(Attends, Mixer)> {
-    let Heads { key, value, .. } = attends.first()?.heads;
-    let heads = Heads { count: 1, kv: 1, key, value };
-    let mixer = Mixer { attends: true, recurrent: None, feeds: false };
-    Some((Attends { heads, windowed: false, shares: None }, mixer))
-}
-
 /// Tokens as they are embedded.
 pub(super) fn embedded_as(b: &mut Builder, hyper: &Hyper, tokens: TensorId) -> Result<TensorId> {
-    let Some(adapters) = &hyper.adapters else { return Ok(tokens) };
+    let Some(adapters) = &hyper.more.adapters else { return Ok(tokens) };
     let table =
         adapters.table(hyper.vocabulary, |token| token as i32, |place| adapters.tokens[place][1] as i32);
     let bytes: Vec<u8> = table.iter().flat_map(|token| token.to_le_bytes()).collect();
@@ -116,7 +31,7 @@ pub(super) fn embedded_as(b: &mut Builder, hyper: &Hyper, tokens: TensorId) -> R
 impl Call<'_> {
     /// The number of the adapter that each token is of control for, or 0, `f32[rows]`.
     pub fn own_adapters(&self, b: &mut Builder, tokens: TensorId) -> Result<Option<TensorId>> {
-        let Some(adapters) = &self.hyper.adapters else { return Ok(None) };
+        let Some(adapters) = &self.hyper.more.adapters else { return Ok(None) };
         let table = adapters.table(self.hyper.vocabulary, |_| 0.0_f32, |place| (place + 1) as f32);
         let bytes: Vec<u8> = table.iter().flat_map(|number| number.to_le_bytes()).collect();
         let table = b.constant("adapters", DType::F32.into(), &[self.hyper.vocabulary], bytes.into())?;
@@ -131,7 +46,7 @@ impl Call<'_> {
         held: &[Held],
         wanted: Option<TensorId>,
     ) -> Result<(TensorId, Vec<Held>)> {
-        let (Some((last, held)), Some(adapters)) = (held.split_last(), &self.hyper.adapters) else {
+        let (Some((last, held)), Some(adapters)) = (held.split_last(), &self.hyper.more.adapters) else {
             return Err(b.invalid("no adapters"));
         };
         let kept = self.choose_adapters(b, adapters, last)?;
@@ -203,7 +118,7 @@ impl Call<'_> {
         part: &str,
         [rows, length]: [u64; 2],
     ) -> Result<TensorId> {
-        let (Some(adapters), Some(chosen)) = (&self.hyper.adapters, *self.adapters.borrow()) else {
+        let (Some(adapters), Some(chosen)) = (&self.hyper.more.adapters, *self.adapters.borrow()) else {
             return Ok(made);
         };
         // Those of the model itself, which add nothing, are the first.

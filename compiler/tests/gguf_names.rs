@@ -17,7 +17,10 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 91] = [
+pub(crate) const FAMILIES: [&str; 94] = [
+    "qwen4exp",
+    "glm5-next",
+    "graniteswitch",
     "hrm_text",
     "bailingmoe3",
     "spark2_5",
@@ -112,7 +115,9 @@ pub(crate) const FAMILIES: [&str; 91] = [
 ];
 
 /// Models whose layers keep a state, one of each kind.
-pub(crate) const RECURRENT: [&str; 13] = [
+pub(crate) const RECURRENT: [&str; 15] = [
+    "qwen4exp",
+    "glm5-next",
     "bailingmoe3",
     "minimax-01",
     "rwkv6",
@@ -129,7 +134,9 @@ pub(crate) const RECURRENT: [&str; 13] = [
 ];
 
 /// The same of those whose steps go together with those of other sequences.
-pub(crate) const KEEPING: [&str; 11] = [
+pub(crate) const KEEPING: [&str; 13] = [
+    "qwen4exp",
+    "glm5-next",
     "lfm2",
     "granitehybrid",
     "falcon-h1",
@@ -144,7 +151,8 @@ pub(crate) const KEEPING: [&str; 11] = [
 ];
 
 /// Encoders of `conformance/models/gguf_families.py`.
-pub(crate) const ENCODERS: [&str; 14] = [
+pub(crate) const ENCODERS: [&str; 15] = [
+    "gemma-embedding2",
     "t5encoder",
     "gemma-embedding",
     "jina-bert-v3",
@@ -162,7 +170,8 @@ pub(crate) const ENCODERS: [&str; 14] = [
 ];
 
 /// Decoders without states, one of each kind of attention, of experts and of layers that share caches.
-pub(crate) const STEPPED: [&str; 27] = [
+pub(crate) const STEPPED: [&str; 28] = [
+    "graniteswitch",
     "hrm_text",
     "k2-horizon",
     "dots3note",

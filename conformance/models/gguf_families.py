@@ -9,7 +9,7 @@ import os
 import tempfile
 
 import numpy as np
-from gguf import GGMLQuantizationType as Type, GGUFWriter, RopeScalingType, dequantize, quantize
+from gguf import GGMLQuantizationType as Type, GGUFValueType, GGUFWriter, RopeScalingType, dequantize, quantize
 
 from gguf_sizes import (
     BARE, CONTEXT, DIM, EXPERT_INNER, EXPERTS, HEADS, INNER, KDA, KDA_TAPS, KV_HEADS, Q_RANK, RANK, SHORT, SSM_GROUPS, SSM_HEADS, SSM_INNER, SSM_STATE,
@@ -530,8 +530,10 @@ ALONE = ["plm", "cogvlm"]
 
 
 def put(w, name, value):
-    """A key of metadata."""
-    if isinstance(value, list):
+    """A key of metadata. Arrays have integers of a type of their own."""
+    if isinstance(value, np.ndarray):
+        w.add_key_value(name, value.tolist(), GGUFValueType.ARRAY, GGUFValueType[value.dtype.name.upper()])
+    elif isinstance(value, list):
         w.add_array(name, value)
     else:
         adds = {bool: w.add_bool, int: w.add_uint32, float: w.add_float32, str: w.add_string}
@@ -694,6 +696,105 @@ CASES["hrm_text"] = (
     "hrm_text", {"hrm.layers_per_stack": 2, "hrm.h_cycles": 2, "hrm.l_cycles": 2, "block_count": 12, "embedding_scale": 3.0}, [STACK] * 4,
     [["output", "vocabulary", WIDTH], ["hrm.z_l_init!", WIDTH]],
 )  # fmt: skip
+# Products beside those of layers, of the adapter that a token of control tells: two of the reference's text are such.
+
+
+def switched(width, heads, inner, adapters):
+    """A layer with adapters: their number, and elements of the short row between their products."""
+    (count, kv, dim), (adapters, rank) = heads, adapters
+    queries, keys = count * dim, kv * dim
+    base = [
+        ["attn_norm", width], ["attn_qkv", queries + 2 * keys, width], ["attn_output", width, queries], ["ffn_norm", width], ["ffn_gate", inner, width],
+        ["ffn_up", inner, width], ["ffn_down", width, inner],
+    ]  # fmt: skip
+    products = [
+        ("attn_q", queries, width), ("attn_k", keys, width), ("attn_v", keys, width), ("attn_output", width, queries), ("ffn_gate", inner, width),
+        ("ffn_up", inner, width), ("ffn_down", width, inner),
+    ]  # fmt: skip
+    return base + [part for name, rows, length in products for part in ([f"{name}.lora_a!", adapters + 1, rank, length], [f"{name}.lora_b!", adapters + 1, rows, rank])]
+
+
+# An encoder of the fourth kind: rows of embeddings alone for each layer, and weights that make vectors.
+EMBEDDING2_LENGTH = 32
+EMBEDDING2_MODEL, EMBEDDING2_ROW = row_parts(EMBEDDING2_LENGTH, 6)
+EMBEDDING2 = lambda dim: [
+    NORM, *[[f"attn_{name}", heads * dim, WIDTH] for name, heads in (("q", HEADS), ("k", 1), ("v", 1))], ["attn_q_norm", dim], ["attn_k_norm", dim],
+    ["attn_output", WIDTH, HEADS * dim], *GEMMA_LAYER, *EMBEDDING2_ROW, ["layer_output_scale", 1],
+]  # fmt: skip
+EMBEDDING2_KEYS = {key: value for key, value in GEMMA4_KEYS.items() if key not in ("attention.sliding_window_pattern", "final_logit_softcapping")}
+ENCODERS["gemma-embedding2"] = (
+    "gemma-embedding2", {**EMBEDDING2_KEYS, "pooling_type": 1, "embedding_length_per_layer_input": EMBEDDING2_LENGTH, "embedding_length_out": INNER},
+    [EMBEDDING2(DIM if layer < 5 else 2 * DIM) for layer in range(6)], [["output_norm", WIDTH], ["output", INNER, WIDTH], *EMBEDDING2_MODEL[1:]],
+)  # fmt: skip
+TEXT = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
+CASES["graniteswitch"] = (
+    "graniteswitch",
+    {
+        "adapters.count": 2, "adapters.lora_rank": 32, "adapters.token_ids_activate": [TEXT[PROMPT + 2], TEXT[PROMPT // 2]], "adapters.token_ids_substitute": [9, 17],
+        "residual_scale": 0.5, "logit_scale": 2.0, "embedding_scale": 3.0, "attention.scale": 0.125,
+    },
+    [switched(WIDTH, [HEADS, KV_HEADS, DIM], INNER, [2, 32])] * 2,
+)  # fmt: skip
+# An indexer that compares one key of a group of neighbours, beside delta nets and states of tokens that gates weigh, with rows of groups of tokens;
+# and beside delta nets with a decay of each place and states that go into each other.
+POOL, GROUPED = 4, [7, 61, 83]
+GATES = lambda part: [
+    [f"hc_{part}_norm", STATES * WIDTH], [f"hc_{part}_down", SHORT, STATES * WIDTH], [f"hc_{part}_up", STATES * WIDTH, SHORT], [f"hc_{part}_inject", STATES, STATES * WIDTH],
+]  # fmt: skip
+POOLED = [
+    ["attn_q", 2 * HEADS * DIM, WIDTH], *PLAIN[2:], *HEAD_NORMS, ["indexer.q_proj", INDEX_HEADS * INDEX, WIDTH], ["indexer.k_proj", INDEX, WIDTH], ["indexer.q_norm", INDEX],
+    ["indexer.k_norm", INDEX],
+]  # fmt: skip
+CONVOLVED = 2 * SSM_GROUPS * SSM_STATE + SSM_HEADS * SSM_STATE
+DELTA = [
+    ["attn_qkv", CONVOLVED, WIDTH], ["attn_gate", SSM_HEADS * SSM_STATE, WIDTH], ["ssm_conv1d", CONVOLVED, SSM_TAPS], ["ssm_dt.bias", SSM_HEADS], ["ssm_a", SSM_HEADS],
+    *STEPS_APART, ["ssm_norm", SSM_STATE], ["ssm_out", WIDTH, SSM_HEADS * SSM_STATE],
+]  # fmt: skip
+GROUPS = [
+    ["ple_key", STATES * WIDTH, WIDTH], ["ple_value", WIDTH, WIDTH], *[[f"ple_norm_{name}", STATES * WIDTH] for name in ("key", "query", "conv")],
+    ["ple_conv1d", STATES * WIDTH, 3],
+]  # fmt: skip
+WEIGHED = [["ffn_gate_inp_shexp", WIDTH], *SHARED]
+SPREAD = [
+    [f"hc_{part}_{name}", *dims]
+    for part in ("attn", "ffn")
+    for name, dims in (("fn", [(2 + STATES) * STATES, STATES * WIDTH]), ("base", [(2 + STATES) * STATES]), ("scale", [3]))
+]  # fmt: skip
+NEXT_LATENT = [
+    NORM, ["attn_q_a", Q_RANK, WIDTH], ["attn_q_a_norm", Q_RANK], ["attn_q_b", HEADS * BARE, Q_RANK], ["attn_kv_a_mqa", RANK, WIDTH], ["attn_kv_a_norm", RANK],
+    *FOLDED, ["attn_output", WIDTH, HEADS * VALUE],
+]  # fmt: skip
+NEXT_KDA = [["ssm_a", HEADS] if part[0] == "ssm_a" else part for part in KIMI_KDA]
+CASES |= {
+    "qwen4exp": (
+        "qwen4exp",
+        {
+            **SSM_KEYS, "ssm.inner_size": SSM_HEADS * SSM_STATE, **MIXTURE, **SECTIONS, **INDEX_KEYS, "expert_shared_feed_forward_length": EXPERT_INNER,
+            "hyper_connection.count": STATES, "hyper_connection.low_rank": SHORT, "attention.compress_ratios": [0, POOL, 0], "attention.recurrent_layers": [True, False, True],
+            "ple.layers": [2], "ple.ngram_size": 3, "ple.heads_per_ngram": 1, "ple.conv_kernel": 3, "ple.eos_token_id": TEXT[11], "embedding_length_per_layer_input": WIDTH // 2,
+            "ple.layer_multipliers": np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64), "ple.head_offsets": np.array([0, GROUPED[1]], np.uint64),
+            "ple.head_vocab_sizes": np.array(GROUPED[1:], np.uint64),
+        },
+        [[*GATES("attn"), *GATES("ffn"), *own, *ROUTED, *WEIGHED] for own in (DELTA, POOLED, [*DELTA, *GROUPS])],
+        [["output", "vocabulary", WIDTH], *[["output_hc" + name[7:], *dims] for name, *dims in GATES("attn")[:3]], ["per_layer_token_embd", sum(GROUPED), WIDTH // 2]],
+    ),
+    "glm5-next": (
+        "glm5-next",
+        {
+            **LATE_EXPERTS, **{key: value for key, value in LATENT_KEYS.items() if "length" not in key}, **INDEX_KEYS, "attention.head_count_kv": [0, 1, 0, 1],
+            "attention.key_length": RANK, "attention.value_length": RANK, "attention.key_length_mla": BARE, "attention.value_length_mla": VALUE, "rope.dimension_count": 0,
+            "kda.head_dim": KDA, "ssm.conv_kernel": KDA_TAPS, "hyper_connection.count": STATES, "hyper_connection.sinkhorn_iterations": 4, "hyper_connection.epsilon": 1e-3,
+            "attention.indexer.kpool": POOL, "attention.indexer.kpool_select_tail": True, "attention.indexer.types": [True, True, True, False],
+            "attention.layer_norm_epsilon": 1e-6, "expert_weights_norm": True, "expert_weights_scale": 2.5,
+        },
+        [
+            [*SPREAD, *NEXT_KDA, *DENSE],
+            [*SPREAD, *NEXT_LATENT, *FEED_NORM, *INDEXER, ["indexer_compressor_gate", INDEX, WIDTH], ["indexer_compressor_ape", POOL, INDEX], *ROUTED, *SHARED, *CHOICE],
+            [*SPREAD, *NEXT_KDA, *ROUTED, *SHARED, *CHOICE],
+            [*SPREAD, *NEXT_LATENT, *FEED_NORM, *ROUTED, *SHARED, *CHOICE],
+        ],
+    ),
+}  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
@@ -746,7 +847,11 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
         made = (size * random.standard_normal(dims) / np.sqrt(dims[-1])).astype(np.float32)
         if name.startswith("per_layer_token_embd"):
             # A few rows in turn, so that a file packs well.
-            made = np.resize(made, (count, dims[-1]))
+            made = np.resize(made, (dims[0] if arch == "qwen4exp" else count, dims[-1]))
+        if "ple_conv1d" in name:
+            # Converters keep it in 16 bits.
+            w.add_tensor(name, made.astype(np.float16))
+            return
         is_small = "_mix_" in name and not name.endswith(WHOLE_MIX)
         if is_small or "ffn_gate_inp" in name or "attn_rel_b" in name or dims[-1] % 32 != 0:
             w.add_tensor(name, made)
@@ -789,7 +894,7 @@ def vector_of(llama_of, case, vocabulary):
 
 def reference(llama_of, case, vocabulary, **given):
     """The logits behind a prompt, and behind some tokens more that come one by one."""
-    tokens = [int(token) for token in np.random.default_rng(6).integers(3, 250, PROMPT + STEPS)]
+    tokens = TEXT
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "floats.gguf")
         write(path, case, vocabulary, True, **given)

@@ -3,7 +3,7 @@
     python gguf_matrix.py FOLDER LIBRARIES COUNT SEED [NAME...]
 
 writes COUNT models, NNN.gguf, and NNN.json with what llama.cpp makes of the same numbers as f32. Each NAME is a case of gguf_families.py, or
-architectures whose sizes gguf_drawn.py, gguf_indexed.py, gguf_kimi.py or gguf_plamo2.py draw; without one all are drawn from. Each file has
+architectures whose sizes gguf_adapters.py, gguf_drawn.py, gguf_indexed.py, gguf_kimi.py, gguf_plamo2.py or gguf_pooled.py draw; without one all are drawn from. Each file has
 
 - narrow sizes, or wide ones whose rows take blocks of 256 elements;
 - one type for all matrices, or one for each name of a matrix, of all types that rows of their length can have;
@@ -23,11 +23,13 @@ import signal
 import sys
 import tempfile
 
+import gguf_adapters
 import gguf_drawn
 import gguf_families as families
 import gguf_indexed
 import gguf_kimi
 import gguf_plamo2
+import gguf_pooled
 import gguf_sizes
 import gguf_tiny
 import llama_cpp
@@ -54,7 +56,7 @@ BY_BLOCK = {
 DRAWN = {
     **{name: lambda random, name=name: gguf_drawn.drawn(random, name) for name in ("nanbeige", "talkie", "maple", "maion-coder", "spark2_5", "muse-glimmer", "k2-horizon", "minimax-01")},
     **{name: lambda random, name=name: gguf_indexed.drawn(random, name) for name in ("deepseek32", "glm-dsa", "hy_v4", "minimax-m3", "dots3note")},
-    **gguf_kimi.DRAWN, "plamo2": gguf_plamo2.drawn,
+    **gguf_kimi.DRAWN, "plamo2": gguf_plamo2.drawn, "graniteswitch": gguf_adapters.drawn, **gguf_pooled.DRAWN,
 }  # fmt: skip
 CACHES = {"f16": Type.F16, "q8_0": Type.Q8_0, "q4_0": Type.Q4_0}
 

@@ -260,7 +260,8 @@ class Llama:
         self.lib.llama_set_embeddings(self.context, True)
         given = (C.c_int32 * len(tokens))(*tokens)
         assert self.lib.llama_decode(self.context, self.lib.llama_batch_get_one(given, len(tokens))) == 0
-        count = self.lib.llama_model_n_embd(self.model)
+        # Models that have logits have states of tokens; of others vectors may have another length.
+        count = self.lib.llama_model_n_embd_out(self.model)
         return np.ctypeslib.as_array(self.lib.llama_get_embeddings_seq(self.context, 0), shape=(count,)).copy()
 
 

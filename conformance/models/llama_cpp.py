@@ -36,6 +36,7 @@ FUNCTIONS = (
     ("llama_get_memory", C.c_void_p, [C.c_void_p]),
     ("llama_memory_clear", None, [C.c_void_p, C.c_bool]),
     ("llama_model_n_embd", C.c_int32, [C.c_void_p]),
+    ("llama_model_n_embd_out", C.c_int32, [C.c_void_p]),
     ("llama_set_embeddings", None, [C.c_void_p, C.c_bool]),
     ("llama_get_embeddings_seq", C.POINTER(C.c_float), [C.c_void_p, C.c_int32]),
 )

@@ -10,7 +10,7 @@ use halite::{
 use crate::common::{builder, device, repo};
 
 /// One for each kind of state.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "lfm2",
     "granitehybrid",
     "falcon-h1",
@@ -19,6 +19,8 @@ const NAMES: [&str; 10] = [
     "jamba",
     "plamo2",
     "kimi-linear",
+    "qwen4exp",
+    "glm5-next",
     "minimax-01",
     "bailingmoe3",
 ];

@@ -100,7 +100,8 @@ impl Call<'_> {
                 Some(queries) => queries,
                 None => self.columns(b, all, 0, q)?,
             };
-            [queries, self.columns(b, all, first, k)?, self.columns(b, all, first + k, v)?]
+            let apart = [queries, self.columns(b, all, first, k)?, self.columns(b, all, first + k, v)?];
+            self.adapted(b, apart, x, layer, [q, k, v])?
         } else {
             let queries = match gated {
                 Some(queries) => queries,
@@ -258,7 +259,7 @@ impl Call<'_> {
     }
 
     /// Keys and values that a layer attends to: its own behind those in its caches, or those of the layer that it shares them with.
-    fn attended_to(
+    pub fn attended_to(
         &self,
         b: &mut Builder,
         own: Option<[TensorId; 2]>,
@@ -348,7 +349,7 @@ impl Call<'_> {
         let made = self.by_gate(b, made, x, gated.map(|[_, gate]| gate), layer)?;
         let made = self.inner_norm(b, made, layer, "attn_sub_norm", inner)?;
         let made = self.linear(b, made, layer, "attn_output", [h.width, inner])?;
-        let made = self.scaled(b, made, h.value_scale)?;
+        let made = self.scaled(b, made, h.rare.value_scale)?;
         let made = match h.flow {
             Flow::BehindByOwn => self.layer_norm(b, made, layer, "attn_norm")?,
             Flow::BehindSum => made,
@@ -362,7 +363,7 @@ impl Call<'_> {
     }
 
     /// What queries find among the keys that are chosen.
-    fn attended(
+    pub fn attended(
         &self,
         b: &mut Builder,
         [q, keys, values]: [TensorId; 3],

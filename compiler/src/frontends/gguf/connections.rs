@@ -13,13 +13,22 @@ use super::{
     Result,
     file::{invalid, missing},
     layer::{Call, Given, Held},
-    paths::Connections,
+    paths::{Connections, Paths, Weights},
     steps::float,
 };
 use crate::{
     build::{Builder, Normalization},
     graph::TensorId,
 };
+
+/// How what a part makes comes to states.
+#[derive(Clone, Copy)]
+struct Back {
+    /// How much of it each gets, `[rows, count, 1]`.
+    weights: TensorId,
+    /// How much of each state goes into each, where they do, `[rows, count, count]`.
+    spread: Option<TensorId>,
+}
 
 impl Call<'_> {
     /// The states of tokens, `[rows, count, width]`: each is the embedding.
@@ -38,18 +47,38 @@ impl Call<'_> {
     ) -> Result<(TensorId, Held)> {
         let Given { layer, x, .. } = given;
         b.at(crate::SourceLocation::new(format!("layer {layer}, attention")));
-        let [state, weights] = self.entered(b, x, layer, "hc_attn", connections)?;
-        let normed = self.layer_norm(b, state, layer, "attn_norm")?;
-        let (made, held) = self.mixed(b, Given { x: normed, ..given })?;
-        let x = added(b, x, made, weights)?;
+        let ngrams = self.hyper.more.ngrams.as_ref().filter(|ngrams| ngrams.layer == layer);
+        let (x, more) = match ngrams {
+            Some(ngrams) => self.with_ngrams(b, x, ngrams, given.held)?,
+            None => (x, Vec::new()),
+        };
+        let (state, back) = self.entered(b, x, layer, "hc_attn", connections)?;
+        let normed = self.norm_of_part(b, state, layer, ("attn_norm", connections))?;
+        let (made, mut held) = self.mixed(b, Given { x: normed, ..given })?;
+        held.states.extend(more);
+        let x = self.returned(b, x, made, back)?;
         b.at(crate::SourceLocation::new(format!("layer {layer}, feed-forward network")));
-        let [state, weights] = self.entered(b, x, layer, "hc_ffn", connections)?;
-        let normed = self.layer_norm(b, state, layer, self.hyper.family.feed_norm)?;
+        let (state, back) = self.entered(b, x, layer, "hc_ffn", connections)?;
+        let normed = self.norm_of_part(b, state, layer, (self.hyper.family.feed_norm, connections))?;
         let made = self.feed_forward(b, [normed, state, state], layer)?;
-        Ok((added(b, x, made, weights)?, held))
+        Ok((self.returned(b, x, made, back)?, held))
     }
 
-    /// What a part takes, `[rows, width]`, and the weights of what it makes, `[rows, count, 1]`.
+    /// What a part takes with its norm, where that is not made already.
+    fn norm_of_part(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        layer: u64,
+        (part, connections): (&str, &Connections),
+    ) -> Result<TensorId> {
+        match connections.kind {
+            Weights::Gated { .. } => Ok(x),
+            _ => self.layer_norm(b, x, layer, part),
+        }
+    }
+
+    /// What a part takes, `[rows, width]`, and how what it makes comes to the states.
     fn entered(
         &self,
         b: &mut Builder,
@@ -57,27 +86,64 @@ impl Call<'_> {
         layer: u64,
         part: &str,
         connections: &Connections,
-    ) -> Result<[TensorId; 2]> {
+    ) -> Result<(TensorId, Back)> {
         let (name, count) = (self.bare_name(layer, part), connections.count);
-        let mixes = self.mixes(b, x, &name, 2 * count)?;
-        let scales = self.numbers_of(&format!("{name}_scale.weight"), 2)?;
-        let bases = self.numbers_of(&format!("{name}_base.weight"), 2 * count)?;
-        let (first, second) = bases.split_at(count as usize);
+        let (epsilon, [factor, more], spreads) = match connections.kind {
+            Weights::Gated { rank } => {
+                let [taken, weights] = self.entered_by_gates(b, x, &name, rank)?;
+                return Ok((taken, Back { weights, spread: None }));
+            }
+            Weights::Weighed { epsilon, magnitude } => (epsilon, [magnitude, epsilon], None),
+            Weights::Spread { epsilon, rounds, .. } => (epsilon, [2.0, 0.0], Some(rounds)),
+        };
+        let (all, parts) = if spreads.is_some() { ((2 + count) * count, 3) } else { (2 * count, 2) };
+        let mixes = self.mixes(b, x, &name, all)?;
+        let scales = self.numbers_of(&format!("{name}_scale.weight"), parts)?;
+        let bases = self.numbers_of(&format!("{name}_base.weight"), all)?;
+        let (first, rest) = bases.split_at(count as usize);
+        let (second, third) = rest.split_at(count as usize);
         let taken = self.columns(b, mixes, 0, count)?;
-        let taken = weighed(b, taken, (scales[0], first), [1.0, connections.epsilon])?;
+        let taken = weighed(b, taken, (scales[0], first), [1.0, epsilon])?;
         let given = self.columns(b, mixes, count, count)?;
-        let given = weighed(b, given, (scales[1], second), [connections.magnitude, connections.epsilon])?;
-        Ok([self.summed(b, x, taken)?, b.reshape_to(given, &[self.rows(), count.into(), 1.into()])?])
+        let given = weighed(b, given, (scales[1], second), [factor, more])?;
+        let weights = b.reshape_to(given, &[self.rows(), count.into(), 1.into()])?;
+        let spread = match spreads {
+            Some(rounds) => {
+                let mixes = self.columns(b, mixes, 2 * count, count * count)?;
+                Some(self.spread(b, mixes, (scales[2], third), (count, epsilon, rounds))?)
+            }
+            None => None,
+        };
+        Ok((self.summed(b, x, taken)?, Back { weights, spread }))
+    }
+
+    /// States with what a part made.
+    fn returned(&self, b: &mut Builder, x: TensorId, made: TensorId, back: Back) -> Result<TensorId> {
+        let x = back.spread.map_or(Ok(x), |spread| self.spread_states(b, x, spread))?;
+        added(b, x, made, back.weights)
     }
 
     /// One state of tokens, `[rows, width]`, of all in front of the output.
     pub fn disconnected(&self, b: &mut Builder, x: TensorId, connections: &Connections) -> Result<TensorId> {
         let (name, count) = ("output_hc", connections.count);
+        let epsilon = match connections.kind {
+            Weights::Gated { rank } => return self.left_by_gates(b, x, rank),
+            Weights::Spread { mean: true, .. } => return b.reduce(ReduceKind::Mean, x, &[1], false),
+            Weights::Weighed { epsilon, .. } | Weights::Spread { epsilon, .. } => epsilon,
+        };
         let mixes = self.mixes(b, x, name, count)?;
         let scale = self.numbers_of(&format!("{name}_scale.weight"), 1)?;
         let base = self.numbers_of(&format!("{name}_base.weight"), count)?;
-        let weights = weighed(b, mixes, (scale[0], &base), [1.0, connections.epsilon])?;
+        let weights = weighed(b, mixes, (scale[0], &base), [1.0, epsilon])?;
         self.summed(b, x, weights)
+    }
+
+    /// The norm in front of the output, where that is not made already.
+    pub fn last_norm(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
+        match self.hyper.paths {
+            Paths::Connections(Connections { kind: Weights::Gated { .. }, .. }) => Ok(x),
+            _ => self.model_norm(b, x, self.hyper.family.output_norm),
+        }
     }
 
     /// Numbers of a tensor, which has to be there.

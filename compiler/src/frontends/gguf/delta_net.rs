@@ -71,6 +71,7 @@ impl Call<'_> {
         let made = self.heads_last(b, made, inner)?;
         let (bent, out) = match sizes.by_place {
             true => (Function::Sigmoid, "attn_output"),
+            false if self.hyper.family.logistic_gates => (Function::Sigmoid, "ssm_out"),
             false => (Function::Silu, "ssm_out"),
         };
         let made = b.map(&[made, gate], DType::F32, |p, x| {

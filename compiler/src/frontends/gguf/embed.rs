@@ -60,7 +60,7 @@ pub(super) fn encoded(
     let (mut x, _) = call.behind_layers(b, x, &held, None)?;
     b.at(SourceLocation::new("output"));
     if hyper.flow != Flow::BehindSum {
-        x = call.model_norm(b, x, hyper.family.output_norm)?;
+        x = call.last_norm(b, x)?;
     }
     // Weights that make logits have no part in this.
     for name in ["output.weight", "output.bias", "output.scale", "output.input_scale"] {
@@ -72,20 +72,26 @@ pub(super) fn encoded(
 /// Matrices behind a text's vector, in their order.
 const PROJECTIONS: [&str; 2] = ["dense_2.weight", "dense_3.weight"];
 
+/// Those of a model. One of each state is one of their mean, and of one of them.
+fn projections(hyper: &Hyper) -> impl DoubleEndedIterator<Item = &'static str> {
+    hyper.family.projects.then_some("output.weight").into_iter().chain(PROJECTIONS)
+}
+
 /// Elements of a text's vector: those of a state, unless there are projections behind it.
 pub(super) fn vector_width(file: &File, hyper: &Hyper) -> u64 {
-    let last = PROJECTIONS.iter().rev().find_map(|name| file.dims(name)?.first().copied());
+    let last = projections(hyper).rev().find_map(|name| file.dims(name)?.first().copied());
     last.unwrap_or(hyper.width)
 }
 
 /// A text's vector behind the projections that there are.
 fn projected(b: &mut Builder, tensors: &Tensors<'_>, hyper: &Hyper, x: TensorId) -> Result<TensorId> {
     let (mut x, mut length) = (x, hyper.width);
-    for name in PROJECTIONS {
+    for name in projections(hyper) {
         let Some([rows, _]) = tensors.dims(name) else { continue };
         let matrix = tensors.matrix(b, name, [*rows, length])?;
         let row = b.reshape(x, &[1, length])?;
         let made = b.row_product(row, &matrix)?;
+        let made = tensors.rescaled(b, made, name.trim_end_matches(".weight"))?;
         (x, length) = (b.reshape(made, &[*rows])?, *rows);
     }
     Ok(x)

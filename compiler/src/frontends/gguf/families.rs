@@ -2,8 +2,10 @@
 
 use super::{
     families_base::LLAMA,
-    families_latent::{BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, HY_V4, KIMI_K3, KIMI_LINEAR},
-    family::{Activation, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
+    families_latent::{
+        BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, GLM5_NEXT, HY_V4, KIMI_K3, KIMI_LINEAR,
+    },
+    family::{Activation, Connected, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
 
 const QWEN: Family = Family { name: "qwen", turn: Turn::Halves, ..LLAMA };
@@ -118,6 +120,7 @@ pub(super) const FAMILIES: &[Family] = &[
     GEMMA4,
     PHI3,
     Family { name: "granite", turns_by_key: true, ..LLAMA },
+    Family { name: "graniteswitch", turns_by_key: true, switched: true, ..LLAMA },
     Family { name: "smollm3", plain_of: 4, ..LLAMA },
     // Mixtures of experts; those of `llama` are Mixtral's.
     Family { name: "qwen2moe", normed_experts: false, ..QWEN },
@@ -284,10 +287,21 @@ pub(super) const FAMILIES: &[Family] = &[
     QWEN_NEXT,
     QWEN35,
     Family { name: "qwen35moe", ..QWEN35 },
+    Family {
+        name: "qwen4exp",
+        feed_norm: "ffn_norm",
+        indexer: Some(Turn::Halves),
+        pools: Some(false),
+        connections: Some(Connected::Gated),
+        logistic_gates: true,
+        ngrams: true,
+        ..QWEN35
+    },
     // Delta nets with a decay of each place, beside latent attention without rotary embedding.
     KIMI_LINEAR,
     KIMI_K3,
     BAILINGMOE3,
+    GLM5_NEXT,
     // States alone.
     Family { name: "mamba", ..MAMBA },
     MAMBA,
@@ -442,4 +456,5 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "llama-embed", encoder: true, ahead_by_key: true, ..LLAMA },
     Family { name: "neo-bert", encoder: true, output_norm: "enc.output_norm", ..LLAMA },
     Family { name: "gemma-embedding", encoder: true, always_windowed: true, scaled_by_width_at: 0, ..GEMMA3 },
+    Family { name: "gemma-embedding2", encoder: true, projects: true, local_of: 6, ..GEMMA4 },
 ];

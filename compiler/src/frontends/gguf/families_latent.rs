@@ -2,7 +2,7 @@
 
 use super::{
     families_base::LLAMA,
-    family::{Activation, Family, LocalRope, Turn},
+    family::{Activation, Connected, Family, LocalRope, Turn},
 };
 
 /// Decoders with latent attention. Converters write a tenth of the factor of YaRN's logarithm.
@@ -24,7 +24,7 @@ pub(super) const HY_V4: Family = Family {
     indexer: Some(Turn::Neighbours),
     late_index: true,
     some_indexers: Some((1, 0)),
-    connections: true,
+    connections: Some(Connected::Weighed),
     cuts_gates: true,
     sigmoid_experts: true,
     normed_experts: false,
@@ -49,3 +49,16 @@ pub(super) const KIMI_K3: Family =
 /// Delta nets whose decays and gates come of whole rows, beside latent attention with a gate for each head.
 pub(super) const BAILINGMOE3: Family =
     Family { name: "bailingmoe3", whole_gates: true, normed_experts: false, ..LLAMA };
+/// The same without rotary embedding, where an indexer chooses groups of neighbours and tokens have several states.
+pub(super) const GLM5_NEXT: Family = Family {
+    name: "glm5-next",
+    turn: Turn::Nothing,
+    indexer: Some(Turn::Nothing),
+    pools: Some(true),
+    connections: Some(Connected::Spread { mean: true }),
+    one_limit: true,
+    cuts_gates: true,
+    sigmoid_experts: true,
+    normed_experts: false,
+    ..LLAMA
+};

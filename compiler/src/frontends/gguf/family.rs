@@ -80,6 +80,17 @@ pub(super) enum Activation {
     LimitedSilu,
 }
 
+/// How parts of layers take sums of several states of a token, and add to each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connected {
+    /// By a weight of each.
+    Weighed,
+    /// By gates of their elements, whose mean they take.
+    Gated,
+    /// By a weight of each, and states go into each other; in front of the output they are weighed, or their mean is taken.
+    Spread { mean: bool },
+}
+
 /// How the states of a layer's parts come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -200,8 +211,8 @@ pub(super) struct Family {
     /// Where the metadata do not say which layers have an indexer: so many, the first, then every fourth, of models with a context of so
     /// many tokens or more.
     pub some_indexers: Option<(u64, u64)>,
-    /// Whether parts of layers take sums of several states of a token, and add to each.
-    pub connections: bool,
+    /// How parts of layers take sums of several states of a token, and add to each, where they do.
+    pub connections: Option<Connected>,
     /// Whether scores have no factor.
     pub unscaled: bool,
     /// Whether values have a norm without weights; those of layers without weights for values are keys before theirs.
@@ -270,6 +281,18 @@ pub(super) struct Family {
     pub loops: bool,
     /// Whether there are two stacks of layers, each with a state of a token.
     pub stacks: bool,
+    /// Whether what the factors of experts are within is that of other networks, where the metadata say nothing of these.
+    pub one_limit: bool,
+    /// Whether gates of delta nets are logistic functions whatever their decays are.
+    pub logistic_gates: bool,
+    /// Whether an indexer compares one key for a group of neighbours: their mean, or (true) a sum that keys weigh.
+    pub pools: Option<bool>,
+    /// Whether a layer may add embeddings of groups of tokens.
+    pub ngrams: bool,
+    /// Whether tokens of a text tell which adapter's products are added to those of layers.
+    pub switched: bool,
+    /// Whether weights of logits' name make vectors of states.
+    pub projects: bool,
     /// Whether embeddings have a norm without weights, and layers add them again, each times a number of its own.
     pub adds_embeddings: bool,
     /// What the factors of experts are within where the metadata say nothing.

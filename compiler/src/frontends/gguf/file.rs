@@ -208,21 +208,39 @@ impl<'a> Tensors<'a> {
     /// The floats of a vector.
     pub fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let Some(tensor) = self.find(name) else { return Ok(None) };
-        if tensor.element != "F32" {
-            return Err(unsupported(format!("the factors '{name}' are {}, not F32", tensor.element)));
+        let halves = |of: fn(u16) -> f32| {
+            let all = tensor.bytes.chunks_exact(2).map(|bytes| of(u16::from_le_bytes([bytes[0], bytes[1]])));
+            Ok(Some(all.collect()))
+        };
+        match tensor.element {
+            "F32" => {
+                let floats = tensor.bytes.chunks_exact(4);
+                let of = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                Ok(Some(floats.map(of).collect()))
+            }
+            "F16" => halves(of_half),
+            "BF16" => halves(|bits| f32::from_bits(u32::from(bits) << 16)),
+            other => Err(unsupported(format!("the factors '{name}' are {other}, and not F32, F16 or BF16"))),
         }
-        let floats = tensor.bytes.chunks_exact(4);
-        Ok(Some(floats.map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()))
     }
 
     /// The floats of a tensor with other dimensions, if it is there: its elements are as many.
     pub fn floats_as(&self, b: &mut Builder, name: &str, dims: &[u64]) -> Result<Option<TensorId>> {
         let Some(tensor) = self.find(name) else { return Ok(None) };
-        if tensor.element != "F32" || dims.iter().product::<u64>() != (tensor.bytes.len() / 4) as u64 {
+        let dtype = match tensor.element {
+            "F32" => Some(DType::F32),
+            "F16" => Some(DType::F16),
+            "BF16" => Some(DType::BF16),
+            _ => None,
+        };
+        let count = dims.iter().product::<u64>();
+        let dtype = dtype.filter(|dtype| count.checked_mul(dtype.size()) == Some(tensor.bytes.len() as u64));
+        let Some(dtype) = dtype else {
             let (element, own) = (tensor.element, &tensor.dims);
             return Err(invalid(format!("the tensor '{name}' is {element} {own:?}, and not F32 {dims:?}")));
-        }
-        b.constant(name, DType::F32.into(), dims, tensor.bytes.clone()).map(Some)
+        };
+        let made = b.constant(name, dtype.into(), dims, tensor.bytes.clone())?;
+        b.as_f32(made).map(Some)
     }
 
     /// What a product with weights made, times the factor of all of them, where the file has one (`.scale`).
@@ -281,6 +299,18 @@ impl<'a> Tensors<'a> {
     }
 }
 
+/// A float of 16 bits.
+fn of_half(bits: u16) -> f32 {
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+    let size = match exponent {
+        0 => mantissa * 2.0_f32.powi(-24),
+        31 if mantissa == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + mantissa) * 2.0_f32.powi(exponent - 25),
+    };
+    if bits >> 15 == 0 { size } else { -size }
+}
+
 /// How the rows of a tensor lie in their bytes.
 fn format(name: &str, tensor: &Tensor) -> Result<RowFormat> {
     let floats = match tensor.element {
@@ -295,4 +325,15 @@ fn format(name: &str, tensor: &Tensor) -> Result<RowFormat> {
         let (own, known) = (tensor.element, known.join(", "));
         unsupported(format!("the weights '{name}' are {own}; there are F32, F16, BF16, {known}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn floats_of_16_bits_are_read_as_they_are() {
+        for bits in 0..=u16::MAX {
+            let (found, wanted) = (super::of_half(bits), half::f16::from_bits(bits).to_f32());
+            assert!(found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan(), "{bits:#x}");
+        }
+    }
 }

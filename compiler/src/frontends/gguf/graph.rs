@@ -15,6 +15,7 @@ use super::{
     read_by::leaves_alone,
     rope::Rope,
     steps::{NOBODY, Steps},
+    switched::embedded_as,
 };
 use crate::{
     SourceLocation,
@@ -82,7 +83,7 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let wanted = inputs.rows.numbers().filter(|rows| ![inputs.tokens, *rows].into_iter().all(is_one));
     let (x, layers) = call.behind_layers(b, x, &inputs.layers, wanted)?;
     b.at(SourceLocation::new("output"));
-    let x = call.model_norm(b, x, hyper.family.output_norm)?;
+    let x = call.last_norm(b, x)?;
     let mut logits = match tensors.find("output.weight") {
         Some(_) => {
             let head = tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?;
@@ -112,6 +113,7 @@ pub(super) fn embedded(
     positions: TensorId,
 ) -> Result<(TensorId, RowMatrix)> {
     let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
+    let tokens = embedded_as(b, hyper, tokens)?;
     let mut x = b.rows_by_index(&table, tokens)?;
     if let Some([rows, _]) = tensors.dims("position_embd.weight") {
         let places = tensors.matrix(b, "position_embd.weight", [*rows, hyper.width])?;

@@ -5,11 +5,13 @@ use std::{collections::BTreeSet, ops::Range};
 use halite_formats::gguf::Value;
 
 use super::{
-    Result,
+    Result, adapters,
     experts::Experts,
+    factors::{cap, factors},
     families::FAMILIES,
     family::{Family, Flow, Turn, Unwindowed},
     file::{File, invalid, unsupported},
+    groups::{Additions, Ngrams},
     heads::{Attends, Heads, buckets, window},
     indexer::Indexer,
     keys::Keys,
@@ -51,12 +53,12 @@ pub(super) struct Hyper {
     pub mixers: Vec<Mixer>,
     /// How states go through layers.
     pub paths: Paths,
+    /// What few models add to the states of tokens.
+    pub more: Additions,
     /// The numbers of feed-forward networks' activations.
     pub activations: Activations,
     /// What few architectures have.
     pub rare: Rare,
-    /// Factor of what attention finds.
-    pub value_scale: Option<f64>,
     /// The experts of layers that have some.
     pub experts: Option<Experts>,
     pub rope: Rope,
@@ -106,6 +108,8 @@ pub(super) struct Rare {
     pub norm_groups: u64,
     /// Factor of what norms make, where layers add to that.
     pub carried: Option<f64>,
+    /// Factor of what attention finds.
+    pub value_scale: Option<f64>,
 }
 
 impl Rare {
@@ -115,6 +119,7 @@ impl Rare {
             value_experts: Experts::of_values(keys, Experts::read(keys)?)?,
             norm_groups: norm_groups(keys, width)?,
             carried: carried(keys)?,
+            value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
         })
     }
 }
@@ -208,7 +213,9 @@ fn layers(keys: &Keys<'_>) -> Result<(u64, Range<u64>)> {
 impl Hyper {
     /// Reads them.
     pub fn read(file: &File) -> Result<Hyper> {
-        Hyper::read_as(file, family(file)?)
+        let mut hyper = Hyper::read_as(file, family(file)?)?;
+        hyper.add_switch();
+        Ok(hyper)
     }
 
     /// Those of the encoder in front of it, if it has one.
@@ -241,8 +248,8 @@ impl Hyper {
             rare: Rare::read(&keys, width)?,
             experts: Experts::read(&keys)?,
             paths: Paths::read(&keys)?,
+            more: Additions::read(&keys, layers, width)?,
             activations: Activations::read(&keys, layers)?,
-            value_scale: keys.factor("attention.value_scale")?.filter(|scale| *scale != 1.0),
             turn: turn(&keys)?,
             turned: turned(&keys, &attends, window)?,
             local_rope,
@@ -267,6 +274,17 @@ impl Hyper {
         })
     }
 
+    /// Adds the head that tells adapters behind the layers, where there are adapters.
+    fn add_switch(&mut self) {
+        let more = self.more.adapters.as_ref().and_then(|_| adapters::one_more(&self.attends));
+        if let Some((attends, mixer)) = more {
+            self.loops.order.push(self.layers);
+            self.attends.push(attends);
+            self.mixers.push(mixer);
+            self.turned.push(false);
+        }
+    }
+
     /// The parts of a layer.
     pub fn mixer(&self, layer: u64) -> Mixer {
         self.mixers[layer as usize]
@@ -274,7 +292,9 @@ impl Hyper {
 
     /// What a layer keeps beside keys and values.
     pub fn states_of(&self, layer: u64) -> Vec<State> {
-        self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width))
+        let own = self.mixer(layer).recurrent.map_or_else(Vec::new, |own| own.states(self.width));
+        let more = self.more.ngrams.iter().filter(|ngrams| ngrams.layer == layer).flat_map(Ngrams::states);
+        own.into_iter().chain(more).collect()
     }
 
     /// Whether some layers keep a state of one size, which cannot be cut back.
@@ -299,7 +319,7 @@ impl Hyper {
 
     /// The indexer of a layer, if it has one.
     pub fn indexer_of(&self, layer: u64) -> Option<&Indexer> {
-        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize])
+        self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize] && self.mixer(layer).attends)
     }
 
     /// The window of a layer, if it has one.
@@ -317,9 +337,12 @@ impl Hyper {
         self.latents[usize::from(self.window_of(layer).is_some())]
     }
 
-    /// The factor of a layer's scores.
+    /// The factor of a layer's scores. The head that tells adapters has none.
     pub fn scale_of(&self, layer: u64) -> f64 {
-        self.scales[usize::from(self.window_of(layer).is_some())]
+        match layer < self.layers {
+            true => self.scales[usize::from(self.window_of(layer).is_some())],
+            false => 1.0,
+        }
     }
 
     /// The rotary embedding of a layer, if it has one.
@@ -397,22 +420,6 @@ fn distance_bias(keys: &Keys<'_>, layers: u64) -> Result<Option<f64>> {
     Ok(keys.factor("attention.max_alibi_bias")?.or(keys.family.distance_bias).or(own))
 }
 
-/// The factors of embeddings, of what layers add and of logits, and what scores are between.
-fn factors(keys: &Keys<'_>, width: u64, layers: u64) -> Result<[Option<f64>; 4]> {
-    let family = keys.family;
-    let own_scale = family.scaled_embedding.then(|| f64::from((width as f32).sqrt()));
-    let grok = |value: f64| family.grok.then_some(value);
-    let minicpm = |value: f64| family.minicpm.then_some(value);
-    let own_residual = if family.carries_norms { None } else { keys.factor("residual_scale")? };
-    let embedding = own_scale.or(keys.factor("embedding_scale")?).or(minicpm(12.0));
-    Ok([
-        embedding.or(grok(78.383_671_769_061_69)),
-        own_residual.or(minicpm(1.4 / (layers as f64).sqrt())),
-        logit_scale(keys, minicpm(256.0 / width as f64).or(grok(1.0 / 3_f64.sqrt())))?,
-        cap(keys, "attn_logit_softcapping", family.score_cap)?,
-    ])
-}
-
 /// Groups of neighbours that norms of states are of.
 fn norm_groups(keys: &Keys<'_>, width: u64) -> Result<u64> {
     let name = "attention.group_norm_groups";
@@ -432,17 +439,6 @@ fn carried(keys: &Keys<'_>) -> Result<Option<f64>> {
         true => keys.float(name)?.ok_or_else(|| keys.missing(name)).map(Some),
         false => Ok(None),
     }
-}
-
-/// What values are between: 0 stands for none, and a key that is not there for what is usual.
-fn cap(keys: &Keys<'_>, name: &str, usual: Option<f64>) -> Result<Option<f64>> {
-    Ok(keys.float(name)?.or(usual).filter(|cap| *cap != 0.0))
-}
-
-/// The factor of logits, which the metadata of most models have as a divisor.
-fn logit_scale(keys: &Keys<'_>, usual: Option<f64>) -> Result<Option<f64>> {
-    let scale = keys.factor("logit_scale")?.or(usual);
-    Ok(if keys.family.divided_logits { scale.map(|scale| 1.0 / scale) } else { scale })
 }
 
 fn flow(keys: &Keys<'_>) -> Result<Flow> {

@@ -42,6 +42,15 @@ pub(super) struct Blocks {
     pub local: u64,
 }
 
+/// Groups of neighbouring keys, of which one key each is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pools {
+    /// Keys of a group.
+    pub size: u64,
+    /// Whether that key is a sum by weights of each element, and not their mean.
+    pub weighed: bool,
+}
+
 /// An indexer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Indexer {
@@ -58,6 +67,8 @@ pub(super) struct Indexer {
     pub epsilon: f32,
     /// The blocks, where those are chosen: heads choose each for itself, and layers without an indexer attend to all keys.
     pub blocks: Option<Blocks>,
+    /// The groups of neighbours that it compares one key of each of, where it does.
+    pub pools: Option<Pools>,
     /// Which layers have one. The others attend to what the last of those before them chose.
     pub own: Vec<bool>,
 }
@@ -83,7 +94,9 @@ impl Indexer {
             )));
         }
         let blocks = Blocks::read(keys, heads)?;
+        let (pools, pooled) = Pools::read(keys, layers, top_k)?;
         let own = match blocks {
+            _ if pooled.is_some() => pooled.unwrap_or_default(),
             Some(_) => (0..layers)
                 .map(|layer| keys.file.has(&format!("blk.{layer}.indexer.k_proj.weight")))
                 .collect(),
@@ -93,14 +106,60 @@ impl Indexer {
         let apart = |own: &Attends| own.windowed && keys.family.latent_windows;
         let own: Vec<bool> = own.iter().zip(attends).map(|(own, of)| *own && !apart(of)).collect();
         let first = attends.iter().position(|own| !apart(own));
-        if blocks.is_none() && first.is_some_and(|first| !own[first]) {
+        let goes_alone = blocks.is_some() || keys.family.pools == Some(false);
+        let first = first.filter(|_| keys.family.pools.is_none());
+        if !goes_alone && first.is_some_and(|first| !own[first]) {
             return Err(invalid(format!(
                 "the first layer that attends to all keys has no indexer ('{}'), and none before it has one",
                 keys.key("attention.indexer.types")
             )));
         }
         let (first, epsilon) = if is_late { (key - turned, others) } else { (0, EPSILON) };
-        Ok(Some(Indexer { heads, key, top_k, turn, first, epsilon, blocks, own }))
+        let epsilon = match keys.float("attention.layer_norm_epsilon")? {
+            Some(own) if keys.family.pools.is_some() => own as f32,
+            _ => epsilon,
+        };
+        Ok(Some(Indexer { heads, key, top_k, turn, first, epsilon, blocks, pools, own }))
+    }
+}
+
+impl Indexer {
+    /// Elements of what caches hold of a token.
+    pub fn held(&self) -> u64 {
+        if self.pools.is_some_and(|pools| pools.weighed) { 2 * self.key } else { self.key }
+    }
+}
+
+impl Pools {
+    /// Reads what the metadata say of them, in an architecture that has them, with the layers that choose for themselves where these are
+    /// named with them.
+    fn read(keys: &Keys<'_>, layers: u64, top_k: u64) -> Result<(Option<Pools>, Option<Vec<bool>>)> {
+        let Some(weighed) = keys.family.pools else { return Ok((None, None)) };
+        let (name, sizes) = match weighed {
+            true => ("attention.indexer.kpool", vec![keys.count("attention.indexer.kpool")?]),
+            false => {
+                let name = "attention.compress_ratios";
+                (name, keys.each(name, layers)?.unwrap_or_else(|| vec![0; layers as usize]))
+            }
+        };
+        let tail = "attention.indexer.kpool_select_tail";
+        if weighed && keys.flag(tail)? != Some(true) {
+            return Err(unsupported(format!(
+                "tokens that do not attend to the keys behind the last group ('{}')",
+                keys.key(tail)
+            )));
+        }
+        let own = (!weighed).then(|| sizes.iter().map(|size| *size > 0).collect());
+        let Some(size) = sizes.iter().copied().find(|size| *size > 0) else { return Ok((None, own)) };
+        let is_other = |own: &u64| *own != 0 && *own != size;
+        if size == 1 || size > MOST_BLOCK || !top_k.is_multiple_of(size) || sizes.iter().any(is_other) {
+            return Err(invalid(format!(
+                "groups of {size} keys of {top_k} in all ('{}', '{}'); all groups are alike, of 2 to {MOST_BLOCK}",
+                keys.key(name),
+                keys.key("attention.indexer.top_k")
+            )));
+        }
+        Ok((Some(Pools { size, weighed }), own))
     }
 }
 

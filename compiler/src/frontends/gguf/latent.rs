@@ -3,7 +3,7 @@
 //! Files have it in two forms. Folded, what makes keys of rows is applied to queries and what makes values to results, so that
 //! caches hold a row for all heads; else each head has keys and values of its own.
 
-use super::{Result, file::invalid, heads::Heads, keys::Keys};
+use super::{Result, family::Turn, file::invalid, heads::Heads, keys::Keys};
 
 /// The sizes of latent attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,9 @@ impl Latent {
             Some(_) => [1, rank + turned, rank],
             None => [heads.count, key, value],
         };
-        if turned == 0 || turned >= key || cached != wanted {
+        // Without rotary embedding there is nothing to turn.
+        let has_turned = turned > 0 || keys.family.turn == Turn::Nothing && folded.is_some();
+        if !has_turned || turned >= key || cached != wanted {
             let [heads, key, value] = cached;
             return Err(invalid(format!(
                 "latent attention of {turned} turned elements in keys of {key} and values of {value} in {heads} heads \

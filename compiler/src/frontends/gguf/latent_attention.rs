@@ -22,6 +22,9 @@ impl Call<'_> {
         let heads = self.hyper.heads_of(layer).count;
         let (rows, width) = (self.rows(), self.hyper.width);
         let q = self.latent_queries(b, x, layer, heads * latent.key())?;
+        if latent.turned == 0 && latent.folded {
+            return self.bare_parts(b, [x, q], layer, latent);
+        }
         let q = b.reshape_to(q, &[rows * heads, latent.key().into()])?;
         let (bare, turned) =
             (self.columns(b, q, 0, latent.bare)?, self.columns(b, q, latent.bare, latent.turned)?);
@@ -51,6 +54,24 @@ impl Call<'_> {
         let bare = self.heads_first(b, bare, [heads, latent.bare])?;
         let values = self.heads_first(b, values, [heads, latent.value])?;
         Ok([b.concat(&[bare, turned], 3)?, b.concat(&[keys, place], 3)?, values])
+    }
+
+    /// The same of queries, where nothing turns.
+    fn bare_parts(
+        &self,
+        b: &mut Builder,
+        [x, q]: [TensorId; 2],
+        layer: u64,
+        latent: &Latent,
+    ) -> Result<[TensorId; 3]> {
+        let heads = self.hyper.heads_of(layer).count;
+        let q = b.reshape_to(q, &[self.rows() * heads, latent.bare.into()])?;
+        let q = self.by_head(b, q, layer, "attn_k_b", [latent.rank, latent.bare])?;
+        let q = self.heads_first(b, q, [heads, latent.rank])?;
+        let low = self.linear(b, x, layer, "attn_kv_a_mqa", [latent.rank, self.hyper.width])?;
+        let low = self.row_norm(b, low, layer, "attn_kv_a_norm", latent.rank)?;
+        let low = self.heads_first(b, low, [1, latent.rank])?;
+        Ok([q, low, low])
     }
 
     /// Queries of all heads, which may be made of a short row as well.

@@ -105,6 +105,11 @@ pub(super) struct Call<'a> {
     pub masks: RefCell<Vec<(Masked, TensorId)>>,
     /// Rows of tokens for each layer, `f32[rows, layers, length]`, where a model has such.
     pub layer_inputs: Option<TensorId>,
+    /// The new tokens, `i32[rows]`, where layers need them.
+    pub tokens: Option<TensorId>,
+    /// The adapters that tokens are of control for, `f32[rows]`, where there are adapters, and those of all tokens, `i32[rows, 1]`.
+    pub slots: Option<TensorId>,
+    pub adapters: RefCell<Option<TensorId>>,
     /// Embeddings of tokens, `f32[rows, width]`, where layers add them again.
     pub embedded: Option<TensorId>,
     /// Keys and values of layers so far, which others may share.
@@ -147,6 +152,9 @@ impl<'a> Call<'a> {
             chosen: RefCell::default(),
             query_row: RefCell::default(),
             layer_inputs: None,
+            tokens: None,
+            slots: None,
+            adapters: RefCell::default(),
             embedded: None,
         }
     }
@@ -314,7 +322,10 @@ impl Call<'_> {
         part: &str,
         [rows, length]: [u64; 2],
     ) -> Result<TensorId> {
-        let made = self.product(b, x, layer, part, [rows, length])?;
+        let mut made = self.product(b, x, layer, part, [rows, length])?;
+        if part != "attn_qkv" {
+            made = self.with_adapter(b, [made, x], layer, part, [rows, length])?;
+        }
         match self.tensors.vector(b, &self.name(layer, part, "bias"), rows)? {
             Some(bias) if !leaves_alone(self.hyper.family.name, &format!("{part}.bias")) => {
                 b.binary(Function::Add, made, bias)

@@ -22,7 +22,7 @@ const PROJECTION: &str = "per_layer_model_proj.weight";
 const NORM: &str = "per_layer_proj_norm.weight";
 
 impl Call<'_> {
-    /// Rows of all layers, `f32[rows, layers, length]`, of tokens and their embeddings, where a model has such.
+    /// Rows of all layers, `f32[rows, layers, length]`, of tokens and their embeddings, or of these alone, where a model has such.
     pub fn inputs_of_layers(
         &self,
         b: &mut Builder,
@@ -30,7 +30,9 @@ impl Call<'_> {
         embedded: TensorId,
     ) -> Result<Option<TensorId>> {
         let h = self.hyper;
-        if self.tensors.dims(TABLE).is_none() {
+        // Rows of groups of tokens are another thing.
+        let has_rows = self.tensors.dims(TABLE).is_some() && !h.family.ngrams;
+        if !has_rows && self.tensors.dims(PROJECTION).is_none() {
             return Ok(None);
         }
         let Some([length]) = self.tensors.dims(NORM) else {
@@ -38,15 +40,19 @@ impl Call<'_> {
         };
         let (length, all) = (*length, *length * h.layers);
         let dims = [self.rows(), h.layers.into(), length.into()];
-        let table = self.tensors.matrix(b, TABLE, [h.vocabulary, all])?;
-        let own = b.rows_by_index(&table, tokens)?;
-        let own = b.reshape_to(own, &dims)?;
         let projection = self.tensors.matrix(b, PROJECTION, [all, h.width])?;
         let made = b.row_product(embedded, &projection)?;
         let made = self.scaled(b, made, Some(1.0 / (h.width as f64).sqrt()))?;
         let made = b.reshape_to(made, &dims)?;
         let scale = self.tensors.vector(b, NORM, length)?;
         let made = self.norm(b, made, scale, None)?;
+        if !has_rows {
+            // Those of embeddings alone.
+            return Ok(Some(made));
+        }
+        let table = self.tensors.matrix(b, TABLE, [h.vocabulary, all])?;
+        let own = b.rows_by_index(&table, tokens)?;
+        let own = b.reshape_to(own, &dims)?;
         let size = f64::from((length as f32).sqrt());
         let half = Operand::Constant(Scalar::Float(f64::from(0.5_f32.sqrt())));
         let both = b.map(&[made, own], DType::F32, |p, x| {

@@ -63,7 +63,11 @@ fn both_limits(keys: &Keys<'_>, layers: u64) -> Result<[Vec<Option<f64>>; 2]> {
         None => vec![keys.family.gate_limit; layers as usize],
         Some(_) => limits(keys, "swiglu_clamp_exp", layers)?,
     };
-    Ok([limits(keys, "swiglu_clamp_shexp", layers)?, of_experts])
+    let of_others = match keys.value("swiglu_clamp_shexp") {
+        None if keys.family.one_limit => of_experts.clone(),
+        _ => limits(keys, "swiglu_clamp_shexp", layers)?,
+    };
+    Ok([of_others, of_experts])
 }
 
 /// A number above 0 for each layer that has one.

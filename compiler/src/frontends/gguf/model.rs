@@ -169,7 +169,7 @@ impl Model {
             let sizes = [("key", keys), ("value", values)];
             own.extend(sizes.into_iter().filter(|_| h.keeps_keys(layer)).map(cache));
             let index = h.indexer_of(layer).map(|indexer| {
-                let dims = [Dim::Known(1), Dim::Symbol(CONTEXT.into()), Dim::Known(indexer.key)];
+                let dims = [Dim::Known(1), Dim::Symbol(CONTEXT.into()), Dim::Known(indexer.held())];
                 let dims = [vec![sequences.clone()], dims.to_vec()].concat();
                 port(format!("{when}.{place}.index"), DType::F16, dims)
             });

@@ -4,10 +4,22 @@
 /// Keys without what they begin with, and the architectures that read them.
 const READ_BY: &[(&str, &[&str])] = &[
     ("attention.scale", GRANITE),
-    ("residual_scale", &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "minimax-01"]),
+    (
+        "residual_scale",
+        &["granite", "granitemoe", "granitehybrid", "granite_swa", "graniteswitch", "minicpm", "minimax-01"],
+    ),
     (
         "embedding_scale",
-        &["granite", "granitemoe", "granitehybrid", "granite_swa", "minicpm", "grok", "hrm_text"],
+        &[
+            "granite",
+            "granitemoe",
+            "granitehybrid",
+            "granite_swa",
+            "graniteswitch",
+            "minicpm",
+            "grok",
+            "hrm_text",
+        ],
     ),
     (
         "logit_scale",
@@ -16,6 +28,7 @@ const READ_BY: &[(&str, &[&str])] = &[
             "granitemoe",
             "granitehybrid",
             "granite_swa",
+            "graniteswitch",
             "minicpm",
             "grok",
             "command-r",
@@ -36,10 +49,10 @@ const READ_BY: &[(&str, &[&str])] = &[
     ("swin_norm", &["chameleon"]),
     ("rope.scaling.yarn_ext_factor", &["grok"]),
     ("rope.scaling.yarn_attn_factor", &["grok"]),
-    ("swiglu_clamp_exp", &["step35", "maple", "hy_v4", "bailingmoe3"]),
-    ("swiglu_clamp_shexp", &["step35", "bailingmoe3"]),
+    ("swiglu_clamp_exp", &["step35", "maple", "hy_v4", "bailingmoe3", "glm5-next"]),
+    ("swiglu_clamp_shexp", &["step35", "bailingmoe3", "glm5-next"]),
     ("attn_res.block_size", &["kimi-k3"]),
-    ("kda.gate_lower_bound", &["bailingmoe3", "kimi-k3"]),
+    ("kda.gate_lower_bound", &["bailingmoe3", "glm5-next", "kimi-k3"]),
     ("rescale_every_n_layers", &["rwkv6", "rwkv6qwen2"]),
     ("rope.scaling.yarn_log_multiplier", &["deepseek2", "deepseek32", "mistral3", "mistral4"]),
     ("rope.scaling.yarn_beta_fast", &["grok", "k2-horizon", "laguna", "mistral3"]),
@@ -60,6 +73,7 @@ const READ_BY: &[(&str, &[&str])] = &[
             "dots3note",
             "exaone-moe",
             "glm-dsa",
+            "glm5-next",
             "glm4moe",
             "hy_v3",
             "hy_v4",
@@ -88,6 +102,7 @@ const READ_BY: &[(&str, &[&str])] = &[
             "dots3note",
             "exaone-moe",
             "glm-dsa",
+            "glm5-next",
             "glm4moe",
             "hy_v3",
             "hy_v4",
@@ -115,6 +130,7 @@ const READ_BY: &[(&str, &[&str])] = &[
             "dots3note",
             "exaone-moe",
             "glm-dsa",
+            "glm5-next",
             "glm4moe",
             "hy_v3",
             "hy_v4",
@@ -132,7 +148,7 @@ const READ_BY: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa"];
+const GRANITE: &[&str] = &["granite", "granitemoe", "granitehybrid", "granite_swa", "graniteswitch"];
 
 /// Tensors that may be in the files of some architectures and that llama.cpp leaves alone.
 const LEFT_ALONE: &[(&str, &[&str])] = &[

@@ -35,17 +35,22 @@ impl Call<'_> {
             return Ok((Chosen::All, None));
         }
         let has_own = indexer.own[layer as usize];
+        if let Some(pools) = indexer.pools.filter(|_| has_own) {
+            let (chosen, index) = self.chosen_pools(b, (x, held), layer, (indexer, pools))?;
+            *self.chosen.borrow_mut() = Some(chosen);
+            return Ok((chosen, index));
+        }
+        if self.hyper.family.pools == Some(false) {
+            self.leave_index(layer);
+            return Ok((Chosen::All, None));
+        }
         match indexer.blocks {
             Some(blocks) if has_own => return self.chosen_blocks(b, (x, held), layer, (indexer, blocks)),
             Some(_) => return Ok((Chosen::All, None)),
             None => {}
         }
         if !has_own {
-            // Some files have the weights all the same.
-            for part in ["proj", "attn_k", "attn_q_b", "k_norm"].map(|part| format!("indexer.{part}")) {
-                self.tensors.find(&self.name(layer, &part, "weight"));
-                self.tensors.find(&self.name(layer, &part, "bias"));
-            }
+            self.leave_index(layer);
             let known = *self.chosen.borrow();
             return Ok((known.ok_or_else(|| b.invalid("no layer before has an indexer"))?, None));
         }
@@ -61,6 +66,16 @@ impl Call<'_> {
         };
         *self.chosen.borrow_mut() = Some(chosen);
         Ok((chosen, Some(keys)))
+    }
+
+    /// Leaves the weights of a layer's indexer alone: some files have them where they are not needed.
+    pub fn leave_index(&self, layer: u64) {
+        let parts = ["proj", "attn_k", "attn_q_b", "k_norm", "q_proj", "k_proj", "q_norm"];
+        let parts = parts.map(|part| format!("indexer.{part}")).into_iter();
+        for part in parts.chain(["gate", "ape"].map(|part| format!("indexer_compressor_{part}"))) {
+            self.tensors.find(&self.name(layer, &part, "weight"));
+            self.tensors.find(&self.name(layer, &part, "bias"));
+        }
     }
 
     /// Elements of the indexer's heads with their rotary embedding, `[sequences, heads, len, key]`.

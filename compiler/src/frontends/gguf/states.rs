@@ -67,19 +67,29 @@ impl Call<'_> {
         [taps, channels]: [u64; 2],
         held: Option<TensorId>,
     ) -> Result<(TensorId, Option<TensorId>)> {
-        let (sequences, len) = (self.sequences, self.len);
-        let state = columns(taps, channels);
-        let past = self.state(b, state, held, &[taps - 1, channels])?;
+        self.dilated_conv(b, x, names, [taps, channels, 1], (columns(taps, channels), held))
+    }
+
+    /// The same where each tap sees a token so many further back, with what it keeps.
+    pub fn dilated_conv(
+        &self,
+        b: &mut Builder,
+        x: TensorId,
+        names: &[String],
+        [taps, channels, step]: [u64; 3],
+        (state, held): (State, Option<TensorId>),
+    ) -> Result<(TensorId, Option<TensorId>)> {
+        let (sequences, len, reach) = (self.sequences, self.len, (taps - 1) * step);
+        let past = self.state(b, state, held, &[state.elements / channels, channels])?;
         let own = b.reshape_to(x, &[sequences, len, channels.into()])?;
         let all = b.concat(&[past, own], 1)?;
         let weights = self.taps(b, names, [taps, channels])?;
-        let part = |b: &mut Builder, start: u64, count: Size| {
-            let part = Range { start: Size::from(start), step: 1, count };
-            b.slice(all, &[Range::all(sequences), part, Range::all(channels.into())])
-        };
+        // Something is kept even where nothing needs it.
+        let more = state.elements / channels - reach;
         let mut made = None;
         for (tap, weights) in (0..).zip(weights) {
-            let seen = part(b, tap, len)?;
+            let part = Range { start: Size::from(more + tap * step), step: 1, count: len };
+            let seen = b.slice(all, &[Range::all(sequences), part, Range::all(channels.into())])?;
             made = Some(match made {
                 None => b.binary(Function::Mul, seen, weights)?,
                 Some(sum) => b.map(&[sum, seen, weights], DType::F32, |p, x| {
@@ -90,20 +100,27 @@ impl Call<'_> {
         }
         let made =
             made.ok_or_else(|| invalid(format!("the convolution '{}' has no taps", names.join("', '"))))?;
-        let new = match (len == 1, self.steps) {
-            (false, Some(steps)) => {
-                // Behind the last token that counts.
-                let places = b.count_from(0, taps - 1)?;
-                let places = b.binary(Function::Add, places, steps.count)?;
-                b.gather(all, places, 1)?
-            }
-            _ => {
-                let last = Range { start: len, step: 1, count: Size::from(taps - 1) };
-                b.slice(all, &[Range::all(sequences), last, Range::all(channels.into())])?
-            }
-        };
+        let new = self.behind_last(b, all, reach + more)?;
         let kept = self.kept(b, state, held, new)?;
         Ok((b.reshape_to(made, &[self.rows(), channels.into()])?, kept))
+    }
+
+    /// The last so many of what a sequence had before a call and has in it, `[sequences, before + len, …]`, behind the last token that counts.
+    pub fn behind_last(&self, b: &mut Builder, all: TensorId, before: u64) -> Result<TensorId> {
+        match (self.len == 1, self.steps) {
+            (false, Some(steps)) => {
+                let places = b.count_from(0, before)?;
+                let places = b.binary(Function::Add, places, steps.count)?;
+                b.gather(all, places, 1)
+            }
+            _ => {
+                let last = Range { start: self.len, step: 1, count: Size::from(before) };
+                let rest = b.sizes(all)[2..].iter().copied().map(Range::all);
+                let ranges: Vec<Range<Size>> =
+                    [Range::all(self.sequences), last].into_iter().chain(rest).collect();
+                b.slice(all, &ranges)
+            }
+        }
     }
 
     /// The weights of each tap of a convolution, `f32[channels]`; the file has those of a channel together, perhaps in several tensors

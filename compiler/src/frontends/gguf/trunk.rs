@@ -33,6 +33,8 @@ impl Call<'_> {
         x = self.scaled(b, x, hyper.embedding_scale)?;
         self.embedded = Some(x).filter(|_| hyper.family.adds_embeddings);
         self.layer_inputs = self.inputs_of_layers(b, tokens, x)?;
+        self.slots = self.own_adapters(b, tokens)?;
+        self.tokens = Some(tokens);
         Ok(x)
     }
 
@@ -52,6 +54,7 @@ impl Call<'_> {
         wanted: Option<TensorId>,
     ) -> Result<(TensorId, Vec<Held>)> {
         match &self.hyper.paths {
+            Paths::One if self.slots.is_some() => self.switched_layers(b, x, held, wanted),
             Paths::One => self.all_layers(b, x, held, wanted),
             Paths::Streams(streams) => self.layers_of_streams(b, x, streams, (held, wanted)),
             Paths::Connections(own) => self.layers_of_connections(b, x, own, (held, wanted)),
@@ -81,7 +84,7 @@ impl Call<'_> {
     }
 
     /// All layers, each of which reads the states of the one before.
-    fn one_by_one<'a>(
+    pub fn one_by_one<'a>(
         &self,
         mut x: TensorId,
         held: &'a [Held],

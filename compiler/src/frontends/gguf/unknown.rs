@@ -19,6 +19,11 @@ const IDEAS: &[(&str, &str)] = &[
 
 /// Architectures that are known, and why they are refused.
 const REASONS: &[(&str, &str)] = &[
+    ("clef", DECIDES),
+    ("vllm-decision2", DECIDES),
+    ("qwen3tts", SPEAKS),
+    ("pockettts", SPEAKS),
+    ("deepseek4", COMPRESSED),
     ("dream", DIFFUSION),
     ("llada", DIFFUSION),
     ("llada-moe", DIFFUSION),
@@ -31,6 +36,10 @@ const REASONS: &[(&str, &str)] = &[
 ];
 const DIFFUSION: &str =
     "it writes all of a text's tokens at once, in steps that take noise away (diffusion), and not one by one";
+const DECIDES: &str =
+    "it tells how good answers to questions are, which a caller marks in a text, and writes nothing";
+const SPEAKS: &str = "it makes sound of texts";
+const COMPRESSED: &str = "its layers attend to rows that several tokens share, of which caches have fewer than of tokens (attention to compressed keys)";
 const DRAFTS: &str = "it guesses tokens for another model, whose states it reads";
 
 /// Beginnings of names of tensors that known architectures have.
@@ -105,16 +114,23 @@ const KNOWN: &[&str] = &[
     "attn_o.",
     "attn_rel_b",
     "hrm.z_l_init",
-    "hc_attn_fn",
-    "hc_attn_base",
-    "hc_attn_scale",
-    "hc_ffn_fn",
-    "hc_ffn_base",
-    "hc_ffn_scale",
     "ffn_routed_",
     "attn_res_score",
     "ffn_res_score",
     "ssm_g.",
+    "output_hc",
+    "hc_attn_",
+    "hc_ffn_",
+    "ple_",
+    "indexer_compressor_gate",
+    "indexer_compressor_ape",
+    "attn_q.lora_",
+    "attn_k.lora_",
+    "attn_v.lora_",
+    "attn_output.lora_",
+    "ffn_gate.lora_",
+    "ffn_up.lora_",
+    "ffn_down.lora_",
     "indexer.k_norm",
     "indexer.k_proj",
     "indexer.q_norm",

@@ -167,3 +167,26 @@ fn passes_leave_logits_as_they_are() {
         all.into_iter().filter_map(|(name, file)| moved_by_passes(&name, file)).collect();
     assert!(moved.is_empty(), "{moved:?}");
 }
+
+#[test]
+fn counts_of_any_size_are_taken_or_refused() {
+    for name in ["qwen4exp", "glm5-next", "graniteswitch", "gemma-embedding2"] {
+        let file = bytes(&format!("{name}.gguf"));
+        // Keys have their length and their text, the type of a count, 4, and the count.
+        let key = format!("{name}.");
+        let places = file.windows(key.len()).enumerate().filter(|(_, own)| *own == key.as_bytes());
+        for start in places.map(|(at, _)| at) {
+            let length = u64::from_le_bytes(file[start - 8..start].try_into().unwrap()) as usize;
+            let kind = start + length;
+            if file[kind..kind + 4] != 4_u32.to_le_bytes() {
+                continue;
+            }
+            for count in [0_u32, 3, u32::MAX] {
+                let mut other = file.clone();
+                other[kind + 4..kind + 8].copy_from_slice(&count.to_le_bytes());
+                // None of them ends the program.
+                let _either = open(other).and_then(|model| graph(&model, 9));
+            }
+        }
+    }
+}

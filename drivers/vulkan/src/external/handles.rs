@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 use bytes::Bytes;
-use halite_hal::{ExternalHandle, ExternalKind, Result, Status, bail, status};
+use halite_hal::{ExternalHandle, ExternalKind, Result, Status, status};
 
 use super::{ExternalPlan, way};
 use crate::context::DeviceContext;
@@ -219,7 +219,7 @@ pub(crate) fn export(
             let file = unsafe { functions.get_memory_fd(&info) }
                 .map_err(|e| ctx.error("vkGetMemoryFdKHR", e, kind.name()))?;
             if file < 0 {
-                bail!(Internal, "vkGetMemoryFdKHR gave {file}, which is no descriptor");
+                return Err(status!(Internal, "vkGetMemoryFdKHR gave {file}, which is no descriptor"));
             }
             // SAFETY: each call gives a new descriptor, which is the caller's.
             let file = unsafe { OwnedFd::from_raw_fd(file) };
@@ -238,9 +238,7 @@ pub(crate) fn export(
             let handle = unsafe { functions.get_memory_win32_handle(&info) }
                 .map_err(|e| ctx.error("vkGetMemoryWin32HandleKHR", e, kind.name()))?;
             // SAFETY: each call gives a new handle, which is the caller's.
-            Ok(ExternalHandle::OpaqueWin32(unsafe {
-                OwnedHandle::from_raw_handle(handle as *mut std::ffi::c_void)
-            }))
+            Ok(ExternalHandle::OpaqueWin32(unsafe { OwnedHandle::from_raw_handle(handle as *mut c_void) }))
         }
         _ => {
             let _ = memory;

@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     TextError,
+    constrained::TokenTexts,
     decode::{Decoding, Place},
-    json::TokenTexts,
     model::Model,
     normalize::Normalize,
     special::{Part, Special, Specials},

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Stop};
+use halite::{Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop};
 
 pub use self::flags::Flags;
 use self::report::Report;
@@ -33,6 +33,7 @@ fn run(flags: &Flags) -> Result<()> {
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
     let prompt = prompt_text(flags)?;
+    let schema = schema(flags)?;
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
@@ -46,7 +47,10 @@ fn run(flags: &Flags) -> Result<()> {
     report.prompt = began.elapsed();
     let is_terminal = std::io::stdout().is_terminal();
     let mut writer = Writer { out: &mut out, shows: !flags.json, is_terminal, failure: None };
-    let mut sampler = Sampler::new(sampling);
+    let mut sampler = match &schema {
+        Some(schema) => generator.schema_sampler(sampling, schema),
+        None => Sampler::new(sampling),
+    };
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
     report.memory = sequence.byte_len();
@@ -130,6 +134,16 @@ fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
     let wanted = flags.decoder.apply(flags.caches.apply(basic));
     let wanted = flags.draft.apply(wanted, draft.as_ref());
     Ok(builder.options(options).generator(wanted).inspect_err(interrupt::note)?)
+}
+
+/// What the text has to follow.
+fn schema(flags: &Flags) -> Result<Option<JsonSchema>> {
+    let Some(path) = &flags.json_schema else { return Ok(None) };
+    if path.as_os_str() == "-" && flags.prompt_file.as_ref() == Some(path) {
+        return Err(Failure::Usage("standard input is either the prompt or the schema".to_owned()));
+    }
+    let read = JsonSchema::parse(&text_file::read(path)?);
+    Ok(Some(read.map_err(|error| Failure::invalid(format!("{}: {}", path.display(), error.message())))?))
 }
 
 /// What the user wants the model to write on from.

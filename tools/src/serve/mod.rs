@@ -2,13 +2,18 @@
 
 mod answers;
 mod body;
+mod calls;
 mod error;
 mod flags;
 mod http;
+mod job;
+mod likely;
+mod messages;
 mod patience;
 mod request;
 mod slots;
 mod together;
+mod tools;
 mod work;
 mod write;
 

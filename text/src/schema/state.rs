@@ -14,9 +14,13 @@ use super::{
     numbers::{Number, Within},
 };
 
-/// White space in a row, at most: a model that likes nothing else must not write it for ever. In front of the value there is less.
-pub(super) const MOST_SPACE: u8 = 24;
+/// White space in front of the value, at most.
 pub(super) const MOST_AHEAD: u8 = 2;
+/// Blanks at the beginning of a line, at most, for each value around what comes there: a model that likes nothing else must not write
+/// them for ever. Other white space is one blank.
+pub(super) const INDENT: u32 = 4;
+/// What [`Thread::spaces`] is behind the end of a line.
+const NEW_LINE: u8 = 2;
 /// Threads of a state, at most. Where there are more ways, the first ones count: each of them can be gone to its end.
 pub(super) const MOST_THREADS: usize = 128;
 
@@ -115,6 +119,20 @@ impl Thread {
         self.around.as_ref().map_or(0, |frame| frame.depth)
     }
 
+    /// White space with another byte of it: one blank, or the end of a line and blanks.
+    fn spaced(&self, byte: u8) -> Option<u8> {
+        let most = u32::from(NEW_LINE) + INDENT * (self.depth() + 1);
+        match (self.place, self.spaces, byte) {
+            (Place::Begin, spaces, _) => (spaces < MOST_AHEAD).then_some(spaces + 1),
+            (_, 0, b' ' | b'\t') => Some(1),
+            (_, 0 | 1, b'\n') => Some(NEW_LINE),
+            (_, spaces, b' ' | b'\t') if spaces >= NEW_LINE && u32::from(spaces) < most.min(100) => {
+                Some(spaces + 1)
+            }
+            _ => None,
+        }
+    }
+
     fn at(&self, place: Place) -> Thread {
         Thread { place, spaces: 0, around: self.around.clone() }
     }
@@ -165,10 +183,9 @@ impl Next<'_> {
                 }
             }
             Place::End => {}
-            place if matches!(byte, b' ' | b'\n' | b'\t' | b'\r') => {
-                let most = if place == Place::Begin { MOST_AHEAD } else { MOST_SPACE };
-                if thread.spaces < most {
-                    self.add(Thread { spaces: thread.spaces + 1, ..thread.clone() });
+            _ if matches!(byte, b' ' | b'\n' | b'\t' | b'\r') => {
+                if let Some(spaces) = thread.spaced(byte) {
+                    self.add(Thread { spaces, ..thread.clone() });
                 }
             }
             _ => self.between(thread, byte),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Schema, SchemaText,
     grammar::MOST_DEPTH,
-    state::{MOST_AHEAD, MOST_SPACE},
+    state::{INDENT, MOST_AHEAD},
 };
 
 fn is_whole(schema: &Schema, text: &str) -> Option<bool> {
@@ -90,11 +90,15 @@ fn what_is_no_object_is_not() {
     let deep = format!("{{\"a\":{}", "[".repeat(MOST_DEPTH as usize + 1));
     assert_eq!(is_whole(&own, &deep), None);
     assert!(is_whole(&own, &deep[..deep.len() - 1]).is_some());
-    let spaced = |ahead: u8, within: u8| {
-        is_whole(&own, &format!("{}{{{}", " ".repeat(ahead.into()), " ".repeat(within.into())))
-    };
-    assert_eq!(spaced(MOST_AHEAD, MOST_SPACE), Some(false));
-    assert_eq!((spaced(MOST_AHEAD + 1, 0), spaced(0, MOST_SPACE + 1)), (None, None));
+    let spaced = |ahead: u8, within: &str| is_whole(&own, &format!("{}{{{within}", " ".repeat(ahead.into())));
+    assert_eq!((spaced(MOST_AHEAD, ""), spaced(MOST_AHEAD + 1, "")), (Some(false), None));
+    let line = format!(" \n{}", " ".repeat(INDENT as usize));
+    for right in ["", " ", "\t", "\n", &line] {
+        assert_eq!(spaced(0, right), Some(false), "{right:?}");
+    }
+    for wrong in ["  ", "\n\n", "\r\n", &format!("{line} ")] {
+        assert_eq!(spaced(0, wrong), None, "{wrong:?}");
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Sampler {
     }
 
     /// One whose tokens make one JSON value that follows a schema, and then end.
-    pub fn constrained(sampling: Sampling, schema: &Schema, tokens: Arc<TokenTexts>) -> Sampler {
+    pub(crate) fn constrained(sampling: Sampling, schema: &Schema, tokens: Arc<TokenTexts>) -> Sampler {
         Sampler { answer: Some(Constrained::new(schema, tokens)), ..Sampler::new(sampling) }
     }
 

@@ -202,7 +202,7 @@ impl Generator {
     /// A sampler whose tokens make one JSON value that follows a schema, whatever the model likes, and then end. The rest is as with
     /// [`Generator::json_sampler`].
     pub fn schema_sampler(&self, sampling: Sampling, schema: &JsonSchema) -> Sampler {
-        Sampler::constrained(sampling, &schema.0, self.inner.tokenizer.texts())
+        self.inner.tokenizer.schema_sampler(sampling, &schema.0)
     }
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.

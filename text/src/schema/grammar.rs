@@ -32,11 +32,11 @@ pub(super) enum Node {
     /// A string of so many characters.
     Text { least: u32, most: u32 },
     /// A string that a pattern matches.
-    Pattern(Pattern),
+    Pattern(Box<Pattern>),
     /// A number.
     Number,
     /// A number within bounds.
-    Range(Range),
+    Range(Box<Range>),
     /// A list: what its first elements are, what others are, and how many there are.
     Array { first: Box<[NodeId]>, rest: Option<NodeId>, least: u32, most: u32 },
     /// An object: properties in their order, and what others are.

@@ -133,7 +133,7 @@ fn both(root: &Value, one: &Value, other: &Value, depth: usize) -> Result<Value,
     }
     let mut made = one;
     // Who says what is described does so for both.
-    let closed = [&made, &other].map(|own| described(own));
+    let closed = [&made, &other].map(described);
     for (name, value) in other {
         let Some(own) = made.get(&name).cloned() else {
             made.insert(name, value);

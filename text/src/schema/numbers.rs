@@ -226,7 +226,7 @@ impl Range {
             let places = usize::from(number.behind) + behind;
             let (low, high) = self.bounds(number.minus, places);
             let unit = power(before + behind);
-            low <= (value + 1) * unit - 1 && value * unit <= high && low <= high
+            low < (value + 1) * unit && value * unit <= high && low <= high
         };
         if number.point {
             return (number.behind > 0 || left > 0) && reaches(0, left);

@@ -283,7 +283,7 @@ fn text(schema: &Map<String, Value>) -> Result<Node, Fault> {
         (_, Some(_)) => return Err(Fault::of("format", "is no text")),
     };
     match Pattern::new(source, (least, most)) {
-        Ok(Some(pattern)) => Ok(Node::Pattern(pattern)),
+        Ok(Some(pattern)) => Ok(Node::Pattern(Box::new(pattern))),
         Ok(None) => Ok(Node::Never),
         Err(problem) => {
             Err(Fault::of("pattern", format!("'{}' is not supported: {problem}", keywords::cut(source))))
@@ -318,5 +318,6 @@ fn range(schema: &Map<String, Value>, whole: bool) -> Result<Node, Fault> {
     if !whole && low.is_none() && high.is_none() {
         return Ok(Node::Number);
     }
-    Ok(Range::new(low.as_ref(), high.as_ref(), whole).map_or(Node::Never, Node::Range))
+    Ok(Range::new(low.as_ref(), high.as_ref(), whole)
+        .map_or(Node::Never, |range| Node::Range(Box::new(range))))
 }

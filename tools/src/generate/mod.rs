@@ -32,8 +32,7 @@ fn run(flags: &Flags) -> Result<()> {
     let cancel = cancel_on_interrupt();
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
-    let prompt = prompt_text(flags)?;
-    let schema = schema(flags)?;
+    let (prompt, schema) = (prompt_text(flags)?, schema(flags)?);
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
@@ -45,12 +44,9 @@ fn run(flags: &Flags) -> Result<()> {
     let began = Instant::now();
     sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
     report.prompt = began.elapsed();
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut writer = Writer { out: &mut out, shows: !flags.json, is_terminal, failure: None };
-    let mut sampler = match &schema {
-        Some(schema) => generator.schema_sampler(sampling, schema),
-        None => Sampler::new(sampling),
-    };
+    let mut writer = Writer::new(&mut out, !flags.json);
+    let sampler = |schema: &JsonSchema| generator.schema_sampler(sampling.clone(), schema);
+    let mut sampler = schema.as_ref().map_or_else(|| Sampler::new(sampling.clone()), sampler);
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
     report.memory = sequence.byte_len();
@@ -87,7 +83,11 @@ struct Writer<'a> {
     failure: Option<std::io::Error>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(out: &'a mut dyn Write, shows: bool) -> Writer<'a> {
+        Writer { out, shows, is_terminal: std::io::stdout().is_terminal(), failure: None }
+    }
+
     fn show(&mut self, text: &str) -> ControlFlow<()> {
         if !self.shows {
             return ControlFlow::Continue(());

@@ -4,16 +4,10 @@ use serde_json::{Value, json};
 
 use super::{
     calls::Call,
+    fields::Form,
     likely::{self, Told},
     write::{Answer, Piece},
 };
-
-/// Which of the two forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Completion,
-    Chat,
-}
 
 /// What all pieces of an answer have.
 #[derive(Clone, Debug)]

@@ -158,7 +158,7 @@ fn call(value: &Value) -> Option<Call> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::request::Fields;
+    use crate::serve::fields::Fields;
 
     fn tools() -> Tools {
         let function = |name: &str| json!({"type": "function", "function": {"name": name}});

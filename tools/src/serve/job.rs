@@ -13,13 +13,12 @@ use tokio::{
 };
 
 use super::{
-    answers::{Counts, Head},
+    answers::Counts,
     body::{self, Body, EndOnDrop},
     error::Refusal,
-    request::Wanted,
-    slots::{Slots, Turn},
+    slots::Slots,
     together::Seat,
-    work::{Running, joined},
+    work::{Job, joined},
     write::{Answer, write},
 };
 
@@ -28,14 +27,12 @@ type Result<T, E = Refusal> = std::result::Result<T, E>;
 /// Events that wait for a client.
 const EVENTS: usize = 64;
 
-/// A request whose turn it is.
-pub(super) struct Job {
-    pub running: Running,
-    pub turn: Turn,
-    /// The tokens of each prompt.
-    pub prompts: Vec<Vec<u32>>,
-    pub wanted: Wanted,
-    pub head: Head,
+/// Answers a request.
+pub(super) async fn answer(job: Job) -> Result<Response<Body>> {
+    match job.wanted.stream {
+        true => Ok(stream(job)),
+        false => whole(job).await,
+    }
 }
 
 impl Job {
@@ -68,7 +65,7 @@ impl Job {
 }
 
 /// Answers at once, when all is written.
-pub(super) async fn whole(job: Job) -> Result<Response<Body>> {
+async fn whole(job: Job) -> Result<Response<Body>> {
     // The client may be gone before.
     let _guard = EndOnDrop(job.running.limits.cancel.clone());
     let made = spawn_blocking(move || {
@@ -116,7 +113,7 @@ impl Client {
 }
 
 /// Answers piece by piece.
-pub(super) fn stream(job: Job) -> Response<Body> {
+fn stream(job: Job) -> Response<Body> {
     let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
     let guard = EndOnDrop(job.running.limits.cancel.clone());
     spawn_blocking(move || {

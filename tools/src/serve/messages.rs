@@ -3,7 +3,7 @@
 use halite::Message;
 use serde_json::{Value, json};
 
-use super::{error::Refusal, request::Fields};
+use super::{error::Refusal, fields::Fields};
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -30,7 +30,8 @@ fn one(place: usize, message: &Value) -> Result<Message> {
     let fields = message.as_object().ok_or_else(|| wrong(format!("message {place} is no object")))?;
     let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
     for (name, value) in fields {
-        if !KNOWN.contains(&name.as_str()) && !(EMPTY.contains(&name.as_str()) && is_empty(value)) {
+        let is_known = KNOWN.contains(&name.as_str());
+        if !(is_known || EMPTY.contains(&name.as_str()) && is_empty(value)) {
             let name: String = name.chars().take(64).collect();
             return Err(
                 wrong(format!("message {place} has '{name}', which is not supported")).code("unsupported")

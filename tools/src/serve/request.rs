@@ -3,27 +3,25 @@
 use std::sync::Arc;
 
 use halite::{JsonSchema, Sampling};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{answers::Form, error::Refusal, tools::Tools};
+use super::{
+    error::Refusal,
+    fields::{Fields, Form, unsupported},
+    tools::Tools,
+};
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
-/// Most texts that end an answer.
-const MOST_STOPS: usize = 16;
 /// Most answers of a request.
 const MOST_CHOICES: u64 = 16;
 /// Most texts of a request for vectors.
 const MOST_INPUTS: usize = 2048;
-/// Most objects of a body: messages and their parts.
-const MOST_OBJECTS: usize = 1 << 14;
 /// Most tokens whose likelihood is told in the place of one, in the two forms.
 const MOST_LIKELY_OF_CHAT: u64 = 20;
 const MOST_LIKELY: u64 = 5;
 /// Most prompts of a request.
 const MOST_PROMPTS: usize = 64;
-/// Most elements of lists and objects of a body: tokens, mostly.
-const MOST_VALUES: usize = 1 << 20;
 
 /// Fields of all requests for text.
 const OF_TEXTS: &[&str] = &[
@@ -69,14 +67,6 @@ const REFUSED: &[&str] = &[
     "web_search_options",
 ];
 
-/// A field that asks for what there is not.
-pub(super) fn unsupported(name: &'static str, problem: &str) -> Refusal {
-    Refusal::field(name, format!("'{name}' {problem}")).code("unsupported")
-}
-
-/// The object that is a request's body.
-pub(super) struct Fields(Map<String, Value>);
-
 /// A text, or its tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Text {
@@ -104,111 +94,7 @@ pub(super) struct Wanted {
     pub tools: Option<Arc<Tools>>,
 }
 
-/// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
-fn check_count(body: &[u8]) -> Result<()> {
-    let (mut objects, mut values) = (0usize, 0usize);
-    let (mut is_text, mut is_escaped) = (false, false);
-    for byte in body {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'{' if !is_text => objects += 1,
-            b',' | b'[' if !is_text => values += 1,
-            _ => {}
-        }
-    }
-    match objects > MOST_OBJECTS || values > MOST_VALUES {
-        true => Err(Refusal::wrong(format!(
-            "the body has {objects} objects and {values} values; {MOST_OBJECTS} and {MOST_VALUES} are the most"
-        ))),
-        false => Ok(()),
-    }
-}
-
 impl Fields {
-    /// Reads a body.
-    pub fn read(body: &[u8]) -> Result<Fields> {
-        check_count(body)?;
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Fields(fields)),
-            Ok(_) => Err(Refusal::wrong("the body is no JSON object")),
-            Err(error) => Err(Refusal::wrong(format!("the body is no JSON: {error}"))),
-        }
-    }
-
-    /// A field, if it is there.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    /// A text, if it is there.
-    pub fn text(&self, name: &'static str) -> Result<Option<&str>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no text"));
-        self.get(name).map(|value| value.as_str().ok_or_else(wrong)).transpose()
-    }
-
-    /// Whether a field is true.
-    pub fn flag(&self, name: &'static str) -> Result<bool> {
-        let wrong = || Refusal::field(name, format!("'{name}' is neither true nor false"));
-        Ok(self.get(name).map(|value| value.as_bool().ok_or_else(wrong)).transpose()?.unwrap_or(false))
-    }
-
-    fn count(&self, name: &'static str) -> Result<Option<u64>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no whole number of 0 or more"));
-        self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()
-    }
-
-    /// A number of tokens, if it is there; -1 is none at all, as servers for models on one's own machine have it.
-    fn most(&self, name: &'static str) -> Result<Option<u64>> {
-        match self.get(name).and_then(Value::as_i64) {
-            Some(-1) => Ok(Some(u64::MAX)),
-            _ => self.count(name),
-        }
-    }
-
-    fn number(&self, name: &'static str, least: f64, most: f64) -> Result<Option<f32>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no number from {least} to {most}"));
-        let within = |value: &Value| value.as_f64().filter(|value| (least..=most).contains(value));
-        let value = self.get(name).map(|value| within(value).ok_or_else(wrong)).transpose()?;
-        Ok(value.map(|value| value as f32))
-    }
-
-    /// A number of tokens or choices within bounds.
-    fn count_within(&self, name: &'static str, least: u64, most: u64, usual: u64) -> Result<u64> {
-        let value = self.count(name)?.unwrap_or(usual);
-        match (least..=most).contains(&value) {
-            true => Ok(value),
-            false => Err(Refusal::field(name, format!("'{name}' is {value}; there are {least} to {most}"))),
-        }
-    }
-
-    /// Refuses fields that ask for what there is not. `plain` are values that ask for nothing.
-    pub fn refuse(&self, names: &[(&'static str, Value)]) -> Result<()> {
-        for (name, plain) in names {
-            if let Some(value) = self.get(name)
-                && value != plain
-                && !(value.as_f64().is_some() && value.as_f64() == plain.as_f64())
-            {
-                return Err(unsupported(name, "is not supported; leave it out"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses fields that are not known, by their names.
-    pub fn check_names(&self, known: &[&[&str]]) -> Result<()> {
-        let is_known = |name: &str| known.iter().any(|names| names.contains(&name));
-        match self.0.iter().find(|(name, value)| !value.is_null() && !is_known(name)) {
-            None => Ok(()),
-            Some((name, _)) => {
-                let name: String = name.chars().take(64).collect();
-                Err(Refusal::wrong(format!("the field '{name}' is not known here; leave it out"))
-                    .code("unsupported"))
-            }
-        }
-    }
-
     /// How an answer is written.
     pub fn wanted(&self, form: Form) -> Result<Wanted> {
         let own = if form == Form::Chat { OF_CHATS } else { OF_COMPLETIONS };
@@ -317,62 +203,6 @@ impl Fields {
         }
     }
 
-    /// What is added to logits of tokens.
-    fn bias(&self) -> Result<Vec<(u32, f32)>> {
-        let wrong = || {
-            let text = "'logit_bias' is no object of numbers from -100 to 100 by tokens";
-            Refusal::field("logit_bias", text)
-        };
-        let Some(bias) = self.get("logit_bias") else { return Ok(Vec::new()) };
-        let one = |(token, value): (&String, &Value)| {
-            let value = value.as_f64().filter(|value| (-100.0..=100.0).contains(value)).ok_or_else(wrong)?;
-            Ok((token.parse().map_err(|_| wrong())?, value as f32))
-        };
-        bias.as_object().ok_or_else(wrong)?.iter().map(one).collect()
-    }
-
-    fn sampling(&self) -> Result<Sampling> {
-        let of_users = |value: Option<u64>, usual| {
-            value.map_or(usual, |value| usize::try_from(value).unwrap_or(usize::MAX))
-        };
-        Ok(Sampling {
-            temperature: self.number("temperature", 0.0, 100.0)?.unwrap_or(1.0),
-            top_p: self.number("top_p", 0.0, 1.0)?.unwrap_or(1.0),
-            min_p: self.number("min_p", 0.0, 1.0)?.unwrap_or(0.0),
-            top_k: of_users(self.count("top_k")?, 0),
-            repeat_penalty: self.number("repeat_penalty", 1e-3, 1e3)?.unwrap_or(1.0),
-            frequency_penalty: self.number("frequency_penalty", -2.0, 2.0)?.unwrap_or(0.0),
-            presence_penalty: self.number("presence_penalty", -2.0, 2.0)?.unwrap_or(0.0),
-            repeat_last: of_users(self.count("repeat_last")?, 64),
-            seed: match self.get("seed") {
-                Some(seed) => match (seed.as_u64(), seed.as_i64()) {
-                    (Some(seed), _) => seed,
-                    (None, Some(seed)) => seed as u64,
-                    _ => return Err(Refusal::field("seed", "'seed' is no whole number")),
-                },
-                None => super::random_seed(),
-            },
-        })
-    }
-
-    fn stops(&self) -> Result<Vec<String>> {
-        let wrong =
-            || Refusal::field("stop", format!("'stop' is neither a text nor up to {MOST_STOPS} of them"));
-        let all = match self.get("stop") {
-            None => Vec::new(),
-            Some(Value::String(text)) => vec![text.clone()],
-            Some(Value::Array(all)) if all.len() <= MOST_STOPS => all
-                .iter()
-                .map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong))
-                .collect::<Result<_>>()?,
-            Some(_) => return Err(wrong()),
-        };
-        match all.iter().any(String::is_empty) {
-            true => Err(Refusal::field("stop", "a text of 'stop' is empty")),
-            false => Ok(all),
-        }
-    }
-
     /// The prompts of a completion.
     pub fn prompts(&self) -> Result<Vec<Text>> {
         let all = self.texts("prompt")?;
@@ -436,19 +266,6 @@ mod tests {
 
     fn fields(value: Value) -> Fields {
         Fields::read(value.to_string().as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn bodies_of_very_many_values_are_refused() {
-        let body = |one: &str, count: usize| format!(r#"{{"user":[{}]}}"#, vec![one; count].join(","));
-        let told =
-            |body: String| Fields::read(body.as_bytes()).err().map(|refusal| refusal.json().to_string());
-        let objects = told(body(r#"{"":0}"#, MOST_OBJECTS)).unwrap();
-        assert!(objects.contains(&format!("{} objects", MOST_OBJECTS + 1)), "{objects}");
-        assert!(told(body("0", MOST_VALUES + 1)).unwrap().contains("values"));
-        // Tokens of a long prompt, and what only looks like objects.
-        assert_eq!(told(body("0", 1 << 17)), None);
-        assert_eq!(told(body(r#""{[,\"{""#, MOST_OBJECTS)), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     error::Refusal,
-    request::{Fields, unsupported},
+    fields::{Fields, unsupported},
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;

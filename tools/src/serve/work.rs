@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
-    answers::{self, Form, Head},
+    answers::{self, Head},
     body::{self, Body, EndOnDrop},
     error::Refusal,
-    job::{self, Job},
+    fields::{Fields, Form},
     messages,
-    request::{Fields, Text, Wanted},
-    slots::Slots,
+    request::{Text, Wanted},
+    slots::{Slots, Turn},
     tools::Style,
     write::Limits,
 };
@@ -62,6 +62,16 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.work.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
+}
+
+/// A request whose turn it is.
+pub(super) struct Job {
+    pub running: Running,
+    pub turn: Turn,
+    /// The tokens of each prompt.
+    pub prompts: Vec<Vec<u32>>,
+    pub wanted: Wanted,
+    pub head: Head,
 }
 
 /// Seconds since 1970.
@@ -174,8 +184,8 @@ impl Work {
         joined(spawn_blocking(make).await)
     }
 
-    /// Answers a request for text.
-    pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Response<Body>> {
+    /// A request for text, when it is its turn.
+    pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Job> {
         let fields = Fields::read(body)?;
         self.is_known(fields.text("model")?)?;
         let slots = self.writer()?;
@@ -204,11 +214,7 @@ impl Work {
             running.number
         );
         let head = Head { form, id, created: now(), model: self.model.clone() };
-        let job = Job { running, turn, prompts, wanted, head };
-        match job.wanted.stream {
-            true => Ok(job::stream(job)),
-            false => job::whole(job).await,
-        }
+        Ok(Job { running, turn, prompts, wanted, head })
     }
 
     /// Answers a request for vectors.

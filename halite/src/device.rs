@@ -271,9 +271,22 @@ impl Drivers {
         let info = &devices[best.index];
         log::info!("device {} chosen with {} points", info.uri(), best.score.total);
         if let Some(line) = info.processor_warning() {
-            log::warn!("{line}");
+            warn_once(line);
         }
         self.open(&info.uri())
+    }
+}
+
+/// Warns of what is the same for all sessions of a process.
+#[cfg(feature = "compiler")]
+fn warn_once(line: String) {
+    use std::collections::BTreeSet;
+
+    static TOLD: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock();
+    if !told.contains(&line) {
+        log::warn!("{line}");
+        told.insert(line);
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::json::{JsonAnswer, TokenTexts};
+use crate::{
+    constrained::{Constrained, TokenTexts},
+    schema::Schema,
+};
 
 /// How the next token is chosen. The steps go in this order: penalties, the most likely `top_k`, those that make up `top_p`,
 /// those at least `min_p` as likely as the first, temperature.
@@ -81,29 +84,93 @@ impl Sampling {
 pub struct Sampler {
     sampling: Sampling,
     random: u64,
-    /// The answer so far, where it has to be a JSON object.
-    json: Option<JsonAnswer>,
+    /// The answer so far, where it has to follow a schema.
+    answer: Option<Constrained>,
+    /// What is added to logits of some tokens.
+    bias: Arc<HashMap<u32, f32>>,
+    /// How many of the most likely tokens are kept of each choice, if somebody wants to know.
+    wanted: Option<usize>,
+    likely: Option<Likely>,
+}
+
+/// How likely a token was that was chosen, and the most likely ones in its place: by the model, before all that a sampler does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Likely {
+    /// The token.
+    pub token: u32,
+    /// The natural logarithm of its probability.
+    pub logprob: f32,
+    /// The most likely tokens, the first first, with those logarithms.
+    pub top: Vec<(u32, f32)>,
+}
+
+impl Likely {
+    /// Of a token by the logits of all.
+    fn of(token: u32, logits: &[f32], count: usize) -> Option<Likely> {
+        let own = *logits.get(token as usize)?;
+        let numbers = || logits.iter().copied().filter(|logit| !logit.is_nan());
+        let first = numbers().reduce(f32::max)?;
+        let sum: f64 = numbers().map(|logit| f64::from(logit - first).exp()).sum();
+        let logprob = |logit: f32| (f64::from(logit - first) - sum.ln()) as f32;
+        let mut top: Vec<(u32, f32)> =
+            (0u32..).zip(logits.iter().copied()).filter(|(_, logit)| !logit.is_nan()).collect();
+        let descending = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if count < top.len() {
+            top.select_nth_unstable_by(count, descending);
+            top.truncate(count);
+        }
+        top.sort_unstable_by(descending);
+        top.iter_mut().for_each(|(_, logit)| *logit = logprob(*logit));
+        Some(Likely { token, logprob: logprob(own), top })
+    }
 }
 
 impl Sampler {
     /// A sampler at the beginning of its random numbers.
     pub fn new(sampling: Sampling) -> Sampler {
-        Sampler { random: sampling.seed, sampling, json: None }
+        Sampler {
+            random: sampling.seed,
+            sampling,
+            answer: None,
+            bias: Arc::default(),
+            wanted: None,
+            likely: None,
+        }
     }
 
-    /// One whose tokens make one JSON object, and then end.
-    pub fn json(sampling: Sampling, tokens: Arc<TokenTexts>) -> Sampler {
-        Sampler { json: Some(JsonAnswer::new(tokens)), ..Sampler::new(sampling) }
+    /// One whose tokens make one JSON value that follows a schema, and then end.
+    pub(crate) fn constrained(sampling: Sampling, schema: &Schema, tokens: Arc<TokenTexts>) -> Sampler {
+        Sampler { answer: Some(Constrained::new(schema, tokens)), ..Sampler::new(sampling) }
+    }
+
+    /// The same sampler, which adds these numbers to the logits of tokens before all else.
+    pub fn with_bias(self, bias: impl IntoIterator<Item = (u32, f32)>) -> Sampler {
+        Sampler { bias: Arc::new(bias.into_iter().collect()), ..self }
+    }
+
+    /// The same sampler, which keeps of each choice how likely the token was, and so many of the most likely ones.
+    pub fn with_logprobs(self, count: usize) -> Sampler {
+        Sampler { wanted: Some(count), ..self }
+    }
+
+    /// How likely the last token was, for samplers that keep it.
+    pub fn likely(&self) -> Option<&Likely> {
+        self.likely.as_ref()
+    }
+
+    /// Whether more is to be looked at than a device does that chooses.
+    fn is_special(&self) -> bool {
+        self.answer.is_some() || self.wanted.is_some() || !self.bias.is_empty()
     }
 
     /// Whether it always takes the most likely token, whatever was there before.
     pub fn is_greedy(&self) -> bool {
-        self.json.is_none() && self.sampling.is_greedy()
+        !self.is_special() && self.sampling.is_greedy()
     }
 
-    /// Whether which tokens count depends on those before.
+    /// Whether which tokens count depends on those before, or on more than their logits.
     pub fn looks_back(&self) -> bool {
-        self.json.is_some() || self.sampling.is_penalized()
+        self.is_special() || self.sampling.is_penalized()
     }
 
     /// How it chooses.
@@ -114,29 +181,44 @@ impl Sampler {
     /// The next token after `before`. `None` where there are no logits, or none of them is a number.
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
         let chosen = self.chosen(logits, before);
-        if let (Some(json), Some(token)) = (&mut self.json, chosen) {
-            json.add(token);
+        if let (Some(answer), Some(token)) = (&mut self.answer, chosen) {
+            answer.add(token);
+        }
+        if let Some(count) = self.wanted {
+            self.likely = chosen.and_then(|token| Likely::of(token, logits, count));
         }
         chosen
     }
 
     fn chosen(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let (s, json) = (&self.sampling, self.json.as_ref());
+        let (s, answer) = (&self.sampling, self.answer.as_ref());
         let recent = &before[before.len().saturating_sub(s.repeat_last)..];
         let times = match s.is_penalized() {
             true => times(recent),
             false => HashMap::new(),
         };
-        let value = |id: u32, logit: f32| match times.get(&id) {
-            Some(times) => s.penalized(logit, *times),
-            None => logit,
+        let value = |id: u32, logit: f32| {
+            let logit = if self.bias.is_empty() { logit } else { logit + self.bias.get(&id).unwrap_or(&0.0) };
+            match times.get(&id) {
+                Some(times) => s.penalized(logit, *times),
+                None => logit,
+            }
         };
         let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
         let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
-        let all = all.filter(|(id, _)| json.is_none_or(|json| json.takes(*id)));
+        // Of equal ones the first.
+        let better = |best: (u32, f32), own: (u32, f32)| if own.1 > best.1 { own } else { best };
         if s.temperature <= 0.0 {
-            // Of equal ones the first.
-            return all.reduce(|best, own| if own.1 > best.1 { own } else { best }).map(|(id, _)| id);
+            let best = all.clone().reduce(better).map(|(id, _)| id);
+            // Mostly a model writes what it has to, and all other tokens need no look.
+            if answer.is_none_or(|answer| best.is_some_and(|best| answer.takes(best))) {
+                return best;
+            }
+        }
+        let mask = answer.map(Constrained::mask);
+        let all = all.filter(|(id, _)| mask.as_ref().is_none_or(|mask| mask.has(*id)));
+        if s.temperature <= 0.0 {
+            return all.reduce(better).map(|(id, _)| id);
         }
         let mut all: Vec<(u32, f32)> = all.collect();
         let descending = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
@@ -235,6 +317,21 @@ mod tests {
         assert_eq!(is_kept(Sampling { top_k: 2, ..open() }), [false, true, true, false]);
         assert_eq!(is_kept(Sampling { top_p: 0.6, ..open() }), [false, true, false, false]);
         assert_eq!(is_kept(Sampling { min_p: 0.1, ..open() }), [false, true, true, true]);
+    }
+
+    #[test]
+    fn choices_are_told_with_their_likelihood() {
+        let logits = [0.0, 3f32.ln(), 6f32.ln(), f32::NAN];
+        let mut sampler = Sampler::new(Sampling::greedy()).with_logprobs(2);
+        assert!(!sampler.is_greedy() && sampler.looks_back());
+        assert_eq!((sampler.choose(&logits, &[]), sampler.likely().map(|own| own.token)), (Some(2), Some(2)));
+        let own = sampler.likely().unwrap();
+        assert!((own.logprob.exp() - 0.6).abs() < 1e-5 && own.top.len() == 2 && own.top[1].0 == 1, "{own:?}");
+        // What is added changes the choice, and not how likely the model has it.
+        let mut sampler =
+            Sampler::new(Sampling::greedy()).with_bias([(0, 5.0), (2, -100.0)]).with_logprobs(0);
+        assert_eq!(sampler.choose(&logits, &[]), Some(0));
+        assert!((sampler.likely().unwrap().logprob.exp() - 0.1).abs() < 1e-5);
     }
 
     #[test]

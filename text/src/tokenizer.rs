@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    TextError,
+    Sampler, Sampling, Schema, TextError,
+    constrained::TokenTexts,
     decode::{Decoding, Place},
-    json::TokenTexts,
     model::Model,
     normalize::Normalize,
     special::{Part, Special, Specials},
@@ -114,6 +114,11 @@ impl Tokenizer {
         let one = |token| (self.bytes(token, false), self.is_end(token));
         let all = || Arc::new(TokenTexts::new((0..self.vocabulary.len() as u32).map(one)));
         self.texts.get_or_init(all).clone()
+    }
+
+    /// A sampler whose tokens make one JSON value that follows a schema, and then end.
+    pub fn schema_sampler(&self, sampling: Sampling, schema: &Schema) -> Sampler {
+        Sampler::constrained(sampling, schema, self.texts())
     }
 
     /// Whether a token ends what a model says.

@@ -13,6 +13,7 @@ mod media;
 mod models;
 mod points;
 mod serve;
+mod serve_answers;
 mod signals;
 mod starved;
 mod transcripts;

@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// A server, which ends with the test.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: String,
 }
@@ -28,14 +28,14 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one on a port that is free; `None` where there is no device.
-    fn start(name: &str, flags: &[&str]) -> Option<Server> {
+    pub(crate) fn start(name: &str, flags: &[&str]) -> Option<Server> {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf").join(name);
         let mut command = common::command("halite");
         command.arg("serve").arg(model).args(flags);
         Server::begin(command)
     }
 
-    fn begin(mut command: Command) -> Option<Server> {
+    pub(crate) fn begin(mut command: Command) -> Option<Server> {
         command.args(["--port=0", "--device=vulkan"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -67,7 +67,7 @@ impl Server {
         (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
     }
 
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json");
         let (status, body) = self.raw(&head, &body.to_string());
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))

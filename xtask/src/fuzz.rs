@@ -65,8 +65,13 @@ fn seed(target: &str) -> Result<()> {
             Some("vmfb" | "onnx" | "pte" | "vgf" | "tosa" | "spv" | "irpa" | "gguf" | "safetensors")
         );
         // Other targets read no such texts.
-        let is_tokenizer = target == "tokenizer" && file.starts_with(repo("text/tests/data"));
-        if (wanted || is_tokenizer) && fs::metadata(&file)?.len() <= 65536 {
+        let is_schema = file.starts_with(repo("text/tests/data/schemas"));
+        let is_text = match target {
+            "schema" => is_schema,
+            "tokenizer" => file.starts_with(repo("text/tests/data")) && !is_schema,
+            _ => false,
+        };
+        if (wanted || is_text) && fs::metadata(&file)?.len() <= 65536 {
             fs::copy(&file, folder.join(format!("seed-{n}")))?;
         }
     }

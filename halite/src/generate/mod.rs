@@ -16,6 +16,7 @@ mod members;
 mod pieces;
 mod run;
 mod saved;
+mod schema;
 mod score;
 mod seats;
 mod sequence;
@@ -31,9 +32,10 @@ pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use drafting::Drafted;
 pub use embed::Embedder;
-pub use halite_text::{Decoder as TextDecoder, Message, Sampler, Sampling, StopTexts, TokenTexts};
+pub use halite_text::{Decoder as TextDecoder, Likely, Message, Sampler, Sampling, StopTexts, TokenTexts};
 pub use members::Next;
 pub use run::{Piece, Stop};
+pub use schema::JsonSchema;
 pub use sequence::Sequence;
 
 use self::{choosing::Choosers, decoder::Decoder, encoder::Encoder, pieces::Costs, seats::Seats};
@@ -176,6 +178,11 @@ impl Generator {
         self.inner.tokenizer.bytes(token, false)
     }
 
+    /// The bytes of a token with those of control tokens, such as `[TOOL_CALLS]`, which [`Generator::bytes`] leaves out.
+    pub fn bytes_with_control(&self, token: u32) -> Vec<u8> {
+        self.inner.tokenizer.bytes(token, true)
+    }
+
     /// The token that texts begin with, if the model has one.
     pub fn begin(&self) -> Option<u32> {
         self.inner.tokenizer.begin()
@@ -186,10 +193,16 @@ impl Generator {
         self.inner.tokenizer.is_end(token)
     }
 
-    /// A sampler whose tokens make one JSON object, whatever the model likes, and then end. It looks at all tokens each time, on the host.
+    /// A sampler whose tokens make one JSON object, whatever the model likes, and then end. The host chooses them.
     /// What the object says is the model's: ask for JSON in the prompt, too. An answer that ends for its length is the beginning of an object.
     pub fn json_sampler(&self, sampling: Sampling) -> Sampler {
-        Sampler::json(sampling, self.inner.tokenizer.texts())
+        self.schema_sampler(sampling, &JsonSchema::object())
+    }
+
+    /// A sampler whose tokens make one JSON value that follows a schema, whatever the model likes, and then end. The rest is as with
+    /// [`Generator::json_sampler`].
+    pub fn schema_sampler(&self, sampling: Sampling, schema: &JsonSchema) -> Sampler {
+        self.inner.tokenizer.schema_sampler(sampling, &schema.0)
     }
 
     /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.
@@ -209,6 +222,31 @@ impl Generator {
     /// # Errors
     /// As those of [`Generator::chat`]; the deadline passed, or the token was set.
     pub fn chat_with(&self, messages: &[Message], options: &RunOptions) -> Result<String> {
+        self.chat_rendered(messages, None, options)
+    }
+
+    /// The same with tools that the model may call: a list of them, as JSON, in OpenAI's form (`{"type": "function", "function": {…}}`).
+    ///
+    /// # Errors
+    /// As those of [`Generator::chat_with`]; the template takes no tools ([`Generator::takes_tools`]).
+    pub fn chat_with_tools(&self, messages: &[Message], tools: &str, options: &RunOptions) -> Result<String> {
+        match self.takes_tools() {
+            true => self.chat_rendered(messages, Some(tools), options),
+            false => Err(Error::new(ErrorKind::Unsupported, "the model's chat template takes no tools")),
+        }
+    }
+
+    /// Whether the model's chat template tells it which tools there are.
+    pub fn takes_tools(&self) -> bool {
+        self.inner.template.as_ref().is_some_and(ChatTemplate::takes_tools)
+    }
+
+    fn chat_rendered(
+        &self,
+        messages: &[Message],
+        tools: Option<&str>,
+        options: &RunOptions,
+    ) -> Result<String> {
         let template = self.inner.template.as_ref().ok_or_else(|| {
             let text =
                 "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
@@ -222,7 +260,7 @@ impl Generator {
                 limits.check("").is_err()
             })
         };
-        let made = template.prompt_until(messages, Some(stop));
+        let made = template.prompt_until(messages, tools, Some(stop));
         if made.is_err() {
             limits.check("the chat template was at work")?;
         }

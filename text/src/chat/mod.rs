@@ -9,6 +9,7 @@ mod eval;
 mod expressions;
 mod filters;
 mod given;
+mod json;
 mod lex;
 mod lists;
 mod operators;
@@ -43,12 +44,27 @@ pub struct Message {
     pub role: String,
     /// What is said.
     pub content: String,
+    /// Other values that templates know, as JSON.
+    more: Vec<(String, String)>,
 }
 
 impl Message {
     /// A message.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Message {
-        Message { role: role.into(), content: content.into() }
+        Message { role: role.into(), content: content.into(), more: Vec::new() }
+    }
+
+    /// The same message with another value that the model's template may know, as JSON: `tool_calls`, `tool_call_id`, `name`,
+    /// `reasoning_content`. Arguments of calls are objects there. A value of `content` takes the place of the text.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, json: impl Into<String>) -> Message {
+        self.more.push((name.into(), json.into()));
+        self
+    }
+
+    fn byte_len(&self) -> usize {
+        let more: usize = self.more.iter().map(|(name, json)| name.len() + json.len()).sum();
+        self.role.len() + self.content.len() + more
     }
 }
 
@@ -58,6 +74,8 @@ pub struct ChatTemplate {
     template: Template,
     begin: String,
     end: String,
+    /// Whether it asks for tools.
+    takes_tools: bool,
 }
 
 const KEY: &str = "tokenizer.chat_template";
@@ -94,7 +112,14 @@ impl ChatTemplate {
         let template = parse::parse(source).map_err(|fault| {
             TextError::metadata(KEY, format!("is no template that can be read: {}", told(&fault)))
         })?;
-        Ok(ChatTemplate { template, begin: begin.into(), end: end.into() })
+        let tools = lex::Token::Name("tools".to_owned());
+        let takes_tools = lex::lex(source).is_ok_and(|all| all.iter().any(|(_, token)| *token == tools));
+        Ok(ChatTemplate { template, begin: begin.into(), end: end.into(), takes_tools })
+    }
+
+    /// Whether the template tells a model which tools there are.
+    pub fn takes_tools(&self) -> bool {
+        self.takes_tools
     }
 
     /// The prompt of a conversation, up to where the model is to answer.
@@ -104,31 +129,39 @@ impl ChatTemplate {
     /// # Errors
     /// The template does not take these messages; it says why. It takes more than it may.
     pub fn prompt(&self, messages: &[Message]) -> Result<String, TextError> {
-        self.prompt_until(messages, None)
+        self.prompt_until(messages, None, None)
     }
 
-    /// The same, until somebody says that it is to stop, who is asked first and then every few milliseconds, and told the steps
+    /// The same with tools, if there are some: a list of them, as JSON. Until somebody says that it is to stop, who is asked first and then every few milliseconds, and told the steps
     /// that were made and the most that may be.
     ///
     /// # Errors
     /// As those of [`ChatTemplate::prompt`]. It was stopped.
-    pub fn prompt_until(&self, messages: &[Message], stop: Option<Stop>) -> Result<String, TextError> {
-        let bytes: usize =
-            messages.iter().map(|message| message.role.len() + message.content.len() + 256).sum();
+    pub fn prompt_until(
+        &self,
+        messages: &[Message],
+        tools: Option<&str>,
+        stop: Option<Stop>,
+    ) -> Result<String, TextError> {
+        let bytes: usize = messages.iter().map(|message| message.byte_len() + 256).sum();
+        let bytes = bytes + tools.map_or(0, str::len);
         let steps = STEPS + STEPS_OF_A_BYTE * bytes as u64;
         let budget = Budget::new(steps, HELD + HELD_OF_A_BYTE * bytes, stop);
-        self.rendered(messages, &budget).map_err(|fault| {
+        self.rendered(messages, tools, &budget).map_err(|fault| {
             let text = format!("the model's chat template: {}", told(&fault));
             if fault.limit { TextError::TooMuch(text) } else { TextError::Invalid(text) }
         })
     }
 
-    fn rendered(&self, messages: &[Message], budget: &Arc<Budget>) -> Done<String> {
+    fn rendered(&self, messages: &[Message], tools: Option<&str>, budget: &Arc<Budget>) -> Done<String> {
         let mut list = Items::new(budget)?;
         for message in messages {
             let mut map = Map::new(budget)?;
             for (key, value) in [("role", &message.role), ("content", &message.content)] {
                 map.insert(Value::text(budget, key)?, Value::text(budget, value)?)?;
+            }
+            for (key, json) in &message.more {
+                map.insert(Value::text(budget, key)?, json::value(budget, json)?)?;
             }
             list.push(Value::Map(Rc::new(map)))?;
         }
@@ -138,7 +171,7 @@ impl ChatTemplate {
             ("bos_token", Value::text(budget, &self.begin)?),
             ("eos_token", Value::text(budget, &self.end)?),
             // Templates ask whether they are none, which is not the same as not being defined.
-            ("tools", Value::None),
+            ("tools", tools.map_or(Ok(Value::None), |tools| json::value(budget, tools))?),
             ("documents", Value::None),
         ];
         run::run(&self.template, budget, values)
@@ -180,6 +213,22 @@ mod tests {
     }
 
     #[test]
+    fn tools_and_calls_are_told() {
+        let source = "{% for t in tools %}{{ t.name }}({{ t.parameters | tojson }}){% endfor %}{% for m in messages %}\
+            {% for c in m.tool_calls %}{{ c.arguments.x + 1 }}{% endfor %}{% if m.content is none %}-{% endif %}{% endfor %}";
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        assert!(template.takes_tools());
+        let messages = [Message::new("assistant", "")
+            .with("tool_calls", r#"[{"arguments": {"x": 4}}]"#)
+            .with("content", "null")];
+        let tools = r#"[{"name": "f", "parameters": {"a": [1.5, true]}}]"#;
+        let made = template.prompt_until(&messages, Some(tools), None).unwrap();
+        assert_eq!(made, r#"f({"a": [1.5, true]})5-"#);
+        assert!(template.prompt_until(&messages, Some("["), None).is_err());
+        assert!(!ChatTemplate::new("{{ 'tools' }} tools", "", "").unwrap().takes_tools());
+    }
+
+    #[test]
     fn templates_that_take_long_are_stopped() {
         let source = "{% for a in range(999) %}{% for b in range(999) %}{{ b }}{% endfor %}{% endfor %}";
         let template = ChatTemplate::new(source, "", "").unwrap();
@@ -191,10 +240,10 @@ mod tests {
                 asked.fetch_add(1, Ordering::Relaxed) == 3
             })
         };
-        let stopped = template.prompt_until(&[], Some(stop)).unwrap_err().to_string();
+        let stopped = template.prompt_until(&[], None, Some(stop)).unwrap_err().to_string();
         assert!(stopped.contains("was stopped"), "{stopped}");
         assert_eq!(asked.load(Ordering::Relaxed), 4);
-        assert!(template.prompt_until(&[], Some(Box::new(|_, _| false))).is_ok());
+        assert!(template.prompt_until(&[], None, Some(Box::new(|_, _| false))).is_ok());
     }
 
     #[test]
@@ -203,11 +252,14 @@ mod tests {
             {% set ns.a = ns.a + [m, {'b': f(m.content) | upper}] %}{{ loop.changed(m) }}{% endfor %}{{ ns.a[::-1] }}";
         let template = ChatTemplate::new(source, "", "").unwrap();
         let budget = Budget::new(STEPS, HELD, None);
-        let made =
-            template.rendered(&[Message::new("user", "a"), Message::new("user", "b")], &budget).unwrap();
+        let made = template
+            .rendered(&[Message::new("user", "a"), Message::new("user", "b")], None, &budget)
+            .unwrap();
         assert!(made.contains("'B'"), "{made}");
         assert!(format!("{budget:?}").contains("held: 0"), "{budget:?}");
-        assert!(template.rendered(&[Message::new("user", "a")], &Budget::new(STEPS, 1000, None)).is_err());
+        assert!(
+            template.rendered(&[Message::new("user", "a")], None, &Budget::new(STEPS, 1000, None)).is_err()
+        );
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct Flags {
     /// Where random numbers begin; the same seed gives the same text. Default: another one at each call
     #[arg(long, value_name = "NUMBER", help_heading = "Choice of tokens")]
     seed: Option<u64>,
+    /// The text is one JSON value that follows the JSON schema in this file, and then ends; - is standard input
+    #[arg(long = "json-schema", value_name = "FILE", help_heading = "Choice of tokens")]
+    pub(super) json_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
     /// Writes on behind the token that ends the text

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use halite::{Generator, GeneratorOptions, Message, Piece, RunOptions, Sampler, Sequence, Stop};
+use halite::{Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop};
 
 pub use self::flags::Flags;
 use self::report::Report;
@@ -32,7 +32,7 @@ fn run(flags: &Flags) -> Result<()> {
     let cancel = cancel_on_interrupt();
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
-    let prompt = prompt_text(flags)?;
+    let (prompt, schema) = (prompt_text(flags)?, schema(flags)?);
     let options = watchdog.options(&cancel);
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
@@ -44,9 +44,9 @@ fn run(flags: &Flags) -> Result<()> {
     let began = Instant::now();
     sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
     report.prompt = began.elapsed();
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut writer = Writer { out: &mut out, shows: !flags.json, is_terminal, failure: None };
-    let mut sampler = Sampler::new(sampling);
+    let mut writer = Writer::new(&mut out, !flags.json);
+    let sampler = |schema: &JsonSchema| generator.schema_sampler(sampling.clone(), schema);
+    let mut sampler = schema.as_ref().map_or_else(|| Sampler::new(sampling.clone()), sampler);
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
     report.memory = sequence.byte_len();
@@ -83,7 +83,11 @@ struct Writer<'a> {
     failure: Option<std::io::Error>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(out: &'a mut dyn Write, shows: bool) -> Writer<'a> {
+        Writer { out, shows, is_terminal: std::io::stdout().is_terminal(), failure: None }
+    }
+
     fn show(&mut self, text: &str) -> ControlFlow<()> {
         if !self.shows {
             return ControlFlow::Continue(());
@@ -130,6 +134,16 @@ fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
     let wanted = flags.decoder.apply(flags.caches.apply(basic));
     let wanted = flags.draft.apply(wanted, draft.as_ref());
     Ok(builder.options(options).generator(wanted).inspect_err(interrupt::note)?)
+}
+
+/// What the text has to follow.
+fn schema(flags: &Flags) -> Result<Option<JsonSchema>> {
+    let Some(path) = &flags.json_schema else { return Ok(None) };
+    if path.as_os_str() == "-" && flags.prompt_file.as_ref() == Some(path) {
+        return Err(Failure::Usage("standard input is either the prompt or the schema".to_owned()));
+    }
+    let read = JsonSchema::parse(&text_file::read(path)?);
+    Ok(Some(read.map_err(|error| Failure::invalid(format!("{}: {}", path.display(), error.message())))?))
 }
 
 /// What the user wants the model to write on from.

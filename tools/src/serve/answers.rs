@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::write::Answer;
-
-/// Which of the two forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Completion,
-    Chat,
-}
+use super::{
+    calls::Call,
+    fields::Form,
+    likely::{self, Told},
+    write::{Answer, Piece},
+};
 
 /// What all pieces of an answer have.
 #[derive(Clone, Debug)]
@@ -21,13 +19,23 @@ pub(super) struct Head {
 }
 
 /// Counts of tokens.
-pub(super) fn usage(prompt: usize, written: usize, kept: usize) -> Value {
-    json!({
-        "prompt_tokens": prompt,
-        "completion_tokens": written,
-        "total_tokens": prompt + written,
-        "prompt_tokens_details": {"cached_tokens": kept},
-    })
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    pub prompt: usize,
+    pub written: usize,
+    /// Tokens of prompts that were there from earlier requests.
+    pub kept: usize,
+}
+
+impl Counts {
+    fn json(self) -> Value {
+        json!({
+            "prompt_tokens": self.prompt,
+            "completion_tokens": self.written,
+            "total_tokens": self.prompt + self.written,
+            "prompt_tokens_details": {"cached_tokens": self.kept},
+        })
+    }
 }
 
 impl Head {
@@ -35,56 +43,99 @@ impl Head {
         json!({"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices})
     }
 
+    /// Calls of tools. Each has a name that no other has.
+    fn call_list(&self, index: usize, calls: &[Call]) -> Vec<Value> {
+        let number = self.id.trim_start_matches("chatcmpl-");
+        let one = |(place, call): (usize, &Call)| call.json(&format!("call_{number}-{index}-{place}"));
+        calls.iter().enumerate().map(one).collect()
+    }
+
     /// A whole answer.
-    pub fn whole(&self, answers: &[Answer], prompt: usize) -> Value {
+    pub fn whole(&self, answers: &[Answer], counts: Counts) -> Value {
         let choice = |(index, answer): (usize, &Answer)| match self.form {
-            Form::Chat => json!({
-                "index": index,
-                "message": {"role": "assistant", "content": answer.text},
-                "logprobs": null,
-                "finish_reason": answer.reason,
-            }),
+            Form::Chat => {
+                let mut message = json!({"role": "assistant", "content": answer.text});
+                if !answer.calls.is_empty() {
+                    message["tool_calls"] = self.call_list(index, &answer.calls).into();
+                    if answer.text.is_empty() {
+                        message["content"] = Value::Null;
+                    }
+                }
+                json!({
+                    "index": index,
+                    "message": message,
+                    "logprobs": self.likely(&answer.told),
+                    "finish_reason": answer.reason,
+                })
+            }
             Form::Completion => json!({
-                "index": index, "text": answer.text, "logprobs": null, "finish_reason": answer.reason,
+                "index": index,
+                "text": answer.text,
+                "logprobs": self.likely(&answer.told),
+                "finish_reason": answer.reason,
             }),
         };
         let kind = if self.form == Form::Chat { "chat.completion" } else { "text_completion" };
         let mut made = self.object(kind, answers.iter().enumerate().map(choice).collect());
-        let written = answers.iter().map(|answer| answer.tokens).sum();
-        let kept = answers.first().map_or(0, |answer| answer.kept);
-        made["usage"] = usage(prompt, written, kept);
+        made["usage"] = counts.json();
         made
     }
 
-    /// A piece of an answer: text, or in the end the reason why there is no more.
-    pub fn piece(&self, text: Option<&str>, reason: Option<&str>) -> Value {
-        let choice = match self.form {
-            Form::Chat => {
-                let delta = text.map_or(json!({}), |text| json!({"content": text}));
-                json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason})
-            }
-            Form::Completion => {
-                json!({"index": 0, "text": text.unwrap_or(""), "logprobs": null, "finish_reason": reason})
-            }
-        };
+    /// How likely tokens were, as the form has it; nothing where nobody asked.
+    fn likely(&self, told: &[Told]) -> Value {
+        match (told, self.form) {
+            ([], _) => Value::Null,
+            (told, Form::Chat) => likely::of_chat(told),
+            (told, Form::Completion) => likely::of_completion(told),
+        }
+    }
+
+    fn chunk(&self, index: usize, delta: Value, likely: Value, reason: Option<&str>) -> Value {
+        let choice = json!({"index": index, "delta": delta, "logprobs": likely, "finish_reason": reason});
         self.object(self.piece_kind(), vec![choice])
     }
 
+    /// A piece of an answer.
+    pub fn piece(&self, index: usize, piece: Piece<'_>) -> Value {
+        let likely = self.likely(piece.told);
+        match self.form {
+            Form::Chat => self.chunk(index, json!({"content": piece.text}), likely, None),
+            Form::Completion => {
+                let choice =
+                    json!({"index": index, "text": piece.text, "logprobs": likely, "finish_reason": null});
+                self.object(self.piece_kind(), vec![choice])
+            }
+        }
+    }
+
+    /// The calls of an answer, whole.
+    pub fn calls(&self, index: usize, calls: &[Call]) -> Value {
+        let mut list = self.call_list(index, calls);
+        list.iter_mut().enumerate().for_each(|(place, call)| call["index"] = place.into());
+        self.chunk(index, json!({"tool_calls": list}), Value::Null, None)
+    }
+
+    /// The end of an answer: the reason why there is no more.
+    pub fn end(&self, index: usize, reason: &str) -> Value {
+        match self.form {
+            Form::Chat => self.chunk(index, json!({}), Value::Null, Some(reason)),
+            Form::Completion => {
+                let choice = json!({"index": index, "text": "", "logprobs": null, "finish_reason": reason});
+                self.object(self.piece_kind(), vec![choice])
+            }
+        }
+    }
+
     /// What a conversation's pieces begin with: who speaks.
-    pub fn begin(&self) -> Option<Value> {
-        let choice = json!({
-            "index": 0,
-            "delta": {"role": "assistant", "content": ""},
-            "logprobs": null,
-            "finish_reason": null,
-        });
-        (self.form == Form::Chat).then(|| self.object(self.piece_kind(), vec![choice]))
+    pub fn begin(&self, index: usize) -> Option<Value> {
+        let delta = json!({"role": "assistant", "content": ""});
+        (self.form == Form::Chat).then(|| self.chunk(index, delta, Value::Null, None))
     }
 
     /// The counts behind all pieces.
-    pub fn counts(&self, usage: Value) -> Value {
+    pub fn counts(&self, counts: Counts) -> Value {
         let mut made = self.object(self.piece_kind(), Vec::new());
-        made["usage"] = usage;
+        made["usage"] = counts.json();
         made
     }
 

@@ -26,9 +26,10 @@ use tokio::{
 };
 
 use super::{
-    answers::Form,
     body::{self, Body},
     error::Refusal,
+    fields::Form,
+    job,
     patience::Patient,
     work::Work,
 };
@@ -150,8 +151,12 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
         (&Method::GET, path) if path.starts_with("/v1/models/") => {
             ok(work.model(&plain(&path["/v1/models/".len()..]))?)
         }
-        (&Method::POST, "/v1/completions") => work.text(Form::Completion, &read(rules, request).await?).await,
-        (&Method::POST, "/v1/chat/completions") => work.text(Form::Chat, &read(rules, request).await?).await,
+        (&Method::POST, "/v1/completions") => {
+            job::answer(work.text(Form::Completion, &read(rules, request).await?).await?).await
+        }
+        (&Method::POST, "/v1/chat/completions") => {
+            job::answer(work.text(Form::Chat, &read(rules, request).await?).await?).await
+        }
         (&Method::POST, "/v1/embeddings") => work.vectors(&read(rules, request).await?).await,
         (
             method,

@@ -2,13 +2,20 @@
 
 mod answers;
 mod body;
+mod calls;
 mod error;
+mod fields;
 mod flags;
 mod http;
+mod job;
+mod likely;
+mod messages;
 mod patience;
 mod request;
+mod sampling;
 mod slots;
 mod together;
+mod tools;
 mod work;
 mod write;
 

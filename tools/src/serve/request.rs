@@ -1,25 +1,71 @@
 //! Requests as OpenAI's interface has them: their fields, and what of them is refused.
 
-use halite::{Message, Sampling};
-use serde_json::{Map, Value};
+use std::sync::Arc;
 
-use super::error::Refusal;
+use halite::{JsonSchema, Sampling};
+use serde_json::Value;
+
+use super::{
+    error::Refusal,
+    fields::{Fields, Form, unsupported},
+    tools::Tools,
+};
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
-/// Most texts that end an answer.
-const MOST_STOPS: usize = 16;
 /// Most answers of a request.
 const MOST_CHOICES: u64 = 16;
 /// Most texts of a request for vectors.
 const MOST_INPUTS: usize = 2048;
-/// Most objects of a body: messages and their parts.
-const MOST_OBJECTS: usize = 1 << 14;
-/// Most elements of lists and objects of a body: tokens, mostly.
-const MOST_VALUES: usize = 1 << 20;
+/// Most tokens whose likelihood is told in the place of one, in the two forms.
+const MOST_LIKELY_OF_CHAT: u64 = 20;
+const MOST_LIKELY: u64 = 5;
+/// Most prompts of a request.
+const MOST_PROMPTS: usize = 64;
 
-/// The object that is a request's body.
-pub(super) struct Fields(Map<String, Value>);
+/// Fields of all requests for text.
+const OF_TEXTS: &[&str] = &[
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "min_p",
+    "model",
+    "n",
+    "presence_penalty",
+    "repeat_last",
+    "repeat_penalty",
+    "response_format",
+    "seed",
+    "stop",
+    "stream",
+    "stream_options",
+    "temperature",
+    "top_k",
+    "top_p",
+];
+const OF_CHATS: &[&str] =
+    &["max_completion_tokens", "messages", "parallel_tool_calls", "tool_choice", "tools", "top_logprobs"];
+const OF_COMPLETIONS: &[&str] = &["prompt"];
+/// Fields that say nothing about an answer.
+const SAYS_NOTHING: &[&str] =
+    &["metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"];
+/// Fields that are refused unless they ask for what is done anyway.
+const REFUSED: &[&str] = &[
+    "audio",
+    "best_of",
+    "echo",
+    "function_call",
+    "functions",
+    "modalities",
+    "prediction",
+    "reasoning_effort",
+    "service_tier",
+    "store",
+    "suffix",
+    "verbosity",
+    "web_search_options",
+];
 
 /// A text, or its tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,215 +84,132 @@ pub(super) struct Wanted {
     pub counts: bool,
     pub stops: Vec<String>,
     pub sampling: Sampling,
-    /// Whether it is a JSON object.
-    pub json: bool,
-}
-
-/// Refuses a body of very many values: in memory an object takes a hundred times as much as its text.
-fn check_count(body: &[u8]) -> Result<()> {
-    let (mut objects, mut values) = (0usize, 0usize);
-    let (mut is_text, mut is_escaped) = (false, false);
-    for byte in body {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'{' if !is_text => objects += 1,
-            b',' | b'[' if !is_text => values += 1,
-            _ => {}
-        }
-    }
-    match objects > MOST_OBJECTS || values > MOST_VALUES {
-        true => Err(Refusal::wrong(format!(
-            "the body has {objects} objects and {values} values; {MOST_OBJECTS} and {MOST_VALUES} are the most"
-        ))),
-        false => Ok(()),
-    }
+    /// What it has to follow.
+    pub schema: Option<JsonSchema>,
+    /// How many of the most likely tokens are told in the place of each, if any are.
+    pub likely: Option<usize>,
+    /// What is added to logits of tokens.
+    pub bias: Vec<(u32, f32)>,
+    /// What the model may call.
+    pub tools: Option<Arc<Tools>>,
 }
 
 impl Fields {
-    /// Reads a body.
-    pub fn read(body: &[u8]) -> Result<Fields> {
-        check_count(body)?;
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Fields(fields)),
-            Ok(_) => Err(Refusal::wrong("the body is no JSON object")),
-            Err(error) => Err(Refusal::wrong(format!("the body is no JSON: {error}"))),
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    /// A text, if it is there.
-    pub fn text(&self, name: &'static str) -> Result<Option<&str>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no text"));
-        self.get(name).map(|value| value.as_str().ok_or_else(wrong)).transpose()
-    }
-
-    fn flag(&self, name: &'static str) -> Result<bool> {
-        let wrong = || Refusal::field(name, format!("'{name}' is neither true nor false"));
-        Ok(self.get(name).map(|value| value.as_bool().ok_or_else(wrong)).transpose()?.unwrap_or(false))
-    }
-
-    fn count(&self, name: &'static str) -> Result<Option<u64>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no whole number of 0 or more"));
-        self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()
-    }
-
-    /// A number of tokens, if it is there; -1 is none at all, as servers for models on one's own machine have it.
-    fn most(&self, name: &'static str) -> Result<Option<u64>> {
-        match self.get(name).and_then(Value::as_i64) {
-            Some(-1) => Ok(Some(u64::MAX)),
-            _ => self.count(name),
-        }
-    }
-
-    fn number(&self, name: &'static str, least: f64, most: f64) -> Result<Option<f32>> {
-        let wrong = || Refusal::field(name, format!("'{name}' is no number from {least} to {most}"));
-        let within = |value: &Value| value.as_f64().filter(|value| (least..=most).contains(value));
-        let value = self.get(name).map(|value| within(value).ok_or_else(wrong)).transpose()?;
-        Ok(value.map(|value| value as f32))
-    }
-
-    /// Refuses fields that ask for what there is not. `plain` are values that ask for nothing.
-    fn refuse(&self, names: &[(&'static str, Value)]) -> Result<()> {
-        for (name, plain) in names {
-            if let Some(value) = self.get(name)
-                && value != plain
-                && !(value.as_f64().is_some() && value.as_f64() == plain.as_f64())
-            {
-                return Err(Refusal::field(name, format!("'{name}' is not supported; leave it out"))
-                    .code("unsupported"));
-            }
-        }
-        Ok(())
-    }
-
     /// How an answer is written.
-    pub fn wanted(&self) -> Result<Wanted> {
-        self.refuse(&[
-            ("logprobs", false.into()),
-            ("top_logprobs", 0.into()),
-            ("logit_bias", Value::Object(Map::new())),
-            ("tools", Value::Array(Vec::new())),
-            ("functions", Value::Array(Vec::new())),
-            ("echo", false.into()),
-            ("suffix", "".into()),
-            ("best_of", 1.into()),
-        ])?;
+    pub fn wanted(&self, form: Form) -> Result<Wanted> {
+        let own = if form == Form::Chat { OF_CHATS } else { OF_COMPLETIONS };
+        self.check_names(&[own, OF_TEXTS, SAYS_NOTHING, REFUSED])?;
+        self.refuse_others()?;
         let most = match self.most("max_completion_tokens")? {
             None => self.most("max_tokens")?,
             most => most,
         };
-        let choices = self.count("n")?.unwrap_or(1);
-        if !(1..=MOST_CHOICES).contains(&choices) {
-            return Err(Refusal::field(
-                "n",
-                format!("'n' is {choices}; there are 1 to {MOST_CHOICES} answers"),
-            ));
+        let schema = self.schema()?;
+        let tools = match form {
+            Form::Chat => Tools::read(self)?,
+            Form::Completion => None,
+        };
+        if tools.is_some() && schema.is_some() {
+            return Err(unsupported("response_format", "is not supported beside 'tools'"));
         }
-        let stream = self.flag("stream")?;
-        if stream && choices > 1 {
-            return Err(
-                Refusal::field("n", "several answers ('n') do not come in a stream").code("unsupported")
-            );
-        }
-        let counts = self.get("stream_options").and_then(|options| options.get("include_usage"));
         Ok(Wanted {
             most: most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
-            choices,
-            stream,
-            counts: counts.and_then(Value::as_bool).unwrap_or(false),
+            choices: self.count_within("n", 1, MOST_CHOICES, 1)?,
+            stream: self.flag("stream")?,
+            counts: self.counts()?,
             stops: self.stops()?,
             sampling: self.sampling()?,
-            json: self.wants_json()?,
+            schema,
+            likely: self.likely(form)?,
+            bias: self.bias()?,
+            tools: tools.map(Arc::new),
         })
     }
 
-    /// Whether the answer has to be a JSON object.
-    fn wants_json(&self) -> Result<bool> {
+    /// Refuses what OpenAI's service does and this one does not.
+    fn refuse_others(&self) -> Result<()> {
+        self.refuse(&[
+            ("functions", Value::Array(Vec::new())),
+            ("function_call", "none".into()),
+            ("echo", false.into()),
+            ("suffix", "".into()),
+            ("best_of", 1.into()),
+            ("store", false.into()),
+            ("audio", Value::Null),
+            ("prediction", Value::Null),
+            ("web_search_options", Value::Null),
+            ("reasoning_effort", "none".into()),
+            ("verbosity", "medium".into()),
+            ("modalities", Value::Array(vec!["text".into()])),
+        ])?;
+        match self.text("service_tier")? {
+            None | Some("auto" | "default") => Ok(()),
+            Some(_) => Err(unsupported("service_tier", "is not supported; leave it out")),
+        }
+    }
+
+    /// Whether a stream ends with the counts of tokens.
+    fn counts(&self) -> Result<bool> {
+        let field = "stream_options";
+        let Some(options) = self.get(field) else { return Ok(false) };
+        let options =
+            options.as_object().ok_or_else(|| Refusal::field(field, "'stream_options' is no object"))?;
+        let known = ["include_usage", "include_obfuscation"];
+        if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(unsupported(field, &format!("has '{name}', which is not known here")));
+        }
+        Ok(options.get("include_usage").and_then(Value::as_bool).unwrap_or(false))
+    }
+
+    /// What the answer has to follow.
+    fn schema(&self) -> Result<Option<JsonSchema>> {
         let field = "response_format";
-        let Some(format) = self.get(field) else { return Ok(false) };
-        match format.get("type").and_then(Value::as_str) {
-            Some("text") => Ok(false),
-            Some("json_object") => Ok(true),
+        let Some(format) = self.get(field) else { return Ok(None) };
+        let (kind, given) = match format.get("type").and_then(Value::as_str) {
+            Some("text") => return Ok(None),
+            Some("json_object") => ("json_object", format.get("schema")),
+            Some("json_schema") => ("json_schema", format.pointer("/json_schema/schema")),
             Some(other) => {
-                let text = format!("'{field}' of the type {other}; there are text and json_object");
-                Err(Refusal::field(field, text).code("unsupported"))
+                let text = format!("of the type {other}; there are text, json_object and json_schema");
+                return Err(unsupported(field, &text));
             }
-            None => Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+            None => return Err(Refusal::field(field, format!("'{field}' is no object with a 'type'"))),
+        };
+        match given {
+            Some(schema) => {
+                let read = JsonSchema::parse(&schema.to_string());
+                Ok(Some(
+                    read.map_err(|error| Refusal::field(field, error.message()).code("invalid_json_schema"))?,
+                ))
+            }
+            None if kind == "json_object" => Ok(Some(JsonSchema::object())),
+            None => Err(Refusal::field(field, format!("'{field}' has no 'json_schema' with a 'schema'"))),
         }
     }
 
-    fn sampling(&self) -> Result<Sampling> {
-        let of_users = |value: Option<u64>, usual| {
-            value.map_or(usual, |value| usize::try_from(value).unwrap_or(usize::MAX))
-        };
-        Ok(Sampling {
-            temperature: self.number("temperature", 0.0, 100.0)?.unwrap_or(1.0),
-            top_p: self.number("top_p", 0.0, 1.0)?.unwrap_or(1.0),
-            min_p: self.number("min_p", 0.0, 1.0)?.unwrap_or(0.0),
-            top_k: of_users(self.count("top_k")?, 0),
-            repeat_penalty: self.number("repeat_penalty", 1e-3, 1e3)?.unwrap_or(1.0),
-            frequency_penalty: self.number("frequency_penalty", -2.0, 2.0)?.unwrap_or(0.0),
-            presence_penalty: self.number("presence_penalty", -2.0, 2.0)?.unwrap_or(0.0),
-            repeat_last: of_users(self.count("repeat_last")?, 64),
-            seed: match self.get("seed") {
-                Some(seed) => match (seed.as_u64(), seed.as_i64()) {
-                    (Some(seed), _) => seed,
-                    (None, Some(seed)) => seed as u64,
-                    _ => return Err(Refusal::field("seed", "'seed' is no whole number")),
-                },
-                None => super::random_seed(),
-            },
-        })
-    }
-
-    fn stops(&self) -> Result<Vec<String>> {
-        let wrong =
-            || Refusal::field("stop", format!("'stop' is neither a text nor up to {MOST_STOPS} of them"));
-        let all = match self.get("stop") {
-            None => Vec::new(),
-            Some(Value::String(text)) => vec![text.clone()],
-            Some(Value::Array(all)) if all.len() <= MOST_STOPS => all
-                .iter()
-                .map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong))
-                .collect::<Result<_>>()?,
-            Some(_) => return Err(wrong()),
-        };
-        match all.iter().any(String::is_empty) {
-            true => Err(Refusal::field("stop", "a text of 'stop' is empty")),
-            false => Ok(all),
+    /// How many of the most likely tokens are told.
+    fn likely(&self, form: Form) -> Result<Option<usize>> {
+        if form == Form::Completion {
+            let count = self.count_within("logprobs", 0, MOST_LIKELY, 0)?;
+            return Ok(self.get("logprobs").map(|_| count as usize));
         }
-    }
-
-    /// The messages of a conversation.
-    pub fn messages(&self) -> Result<Vec<Message>> {
-        let wrong = |what: String| Refusal::field("messages", what);
-        let Some(Value::Array(all)) = self.get("messages") else {
-            return Err(wrong("'messages', a list of messages, is missing".to_owned()));
-        };
-        if all.is_empty() {
-            return Err(wrong("'messages' is empty".to_owned()));
+        let count = self.count_within("top_logprobs", 0, MOST_LIKELY_OF_CHAT, 0)?;
+        match self.flag("logprobs")? {
+            true => Ok(Some(count as usize)),
+            false if count > 0 => {
+                Err(Refusal::field("top_logprobs", "'top_logprobs' needs 'logprobs': true"))
+            }
+            false => Ok(None),
         }
-        let message = |(place, message): (usize, &Value)| {
-            let role = message.get("role").and_then(Value::as_str);
-            let role = role.ok_or_else(|| wrong(format!("message {place} has no 'role'")))?;
-            let content = match message.get("content") {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(parts)) => parts_of(parts, place)?,
-                _ => return Err(wrong(format!("message {place} has no 'content'"))),
-            };
-            Ok(Message::new(role, content))
-        };
-        all.iter().enumerate().map(message).collect()
     }
 
     /// The prompts of a completion.
     pub fn prompts(&self) -> Result<Vec<Text>> {
-        self.texts("prompt")
+        let all = self.texts("prompt")?;
+        match all.len() {
+            1..=MOST_PROMPTS => Ok(all),
+            count => Err(Refusal::field("prompt", format!("{count} prompts; there are 1 to {MOST_PROMPTS}"))),
+        }
     }
 
     /// The texts that vectors are wanted of.
@@ -282,6 +245,7 @@ impl Fields {
 
     /// Whether vectors are wanted as bytes in base64.
     pub fn wants_base64(&self) -> Result<bool> {
+        self.check_names(&[&["model", "input", "encoding_format", "dimensions"], SAYS_NOTHING])?;
         self.refuse(&[("dimensions", Value::Null)])?;
         match self.text("encoding_format")? {
             None | Some("float") => Ok(false),
@@ -292,21 +256,6 @@ impl Fields {
             )),
         }
     }
-}
-
-/// The text of a message that comes in parts.
-fn parts_of(parts: &[Value], place: usize) -> Result<String> {
-    let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
-        (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
-        (kind, _) => {
-            let kind = kind.unwrap_or("nothing");
-            Err(Refusal::field(
-                "messages",
-                format!("message {place} has a part that is {kind}; there is text"),
-            ))
-        }
-    };
-    Ok(parts.iter().map(part).collect::<Result<Vec<_>>>()?.concat())
 }
 
 #[cfg(test)]
@@ -320,37 +269,36 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_very_many_values_are_refused() {
-        let body = |one: &str, count: usize| format!(r#"{{"user":[{}]}}"#, vec![one; count].join(","));
-        let told =
-            |body: String| Fields::read(body.as_bytes()).err().map(|refusal| refusal.json().to_string());
-        let objects = told(body(r#"{"":0}"#, MOST_OBJECTS)).unwrap();
-        assert!(objects.contains(&format!("{} objects", MOST_OBJECTS + 1)), "{objects}");
-        assert!(told(body("0", MOST_VALUES + 1)).unwrap().contains("values"));
-        // Tokens of a long prompt, and what only looks like objects.
-        assert_eq!(told(body("0", 1 << 17)), None);
-        assert_eq!(told(body(r#""{[,\"{""#, MOST_OBJECTS)), None);
-    }
-
-    #[test]
     fn what_is_wrong_is_told_by_its_field() {
-        let refused = |value: Value| fields(value).wanted().unwrap_err().json()["error"]["param"].clone();
+        let refused =
+            |value: Value| fields(value).wanted(Form::Chat).unwrap_err().json()["error"]["param"].clone();
         assert_eq!(refused(json!({"temperature": -1})), "temperature");
         assert_eq!(refused(json!({"n": 0})), "n");
         assert_eq!(refused(json!({"max_tokens": 1.5})), "max_tokens");
         assert_eq!(refused(json!({"max_tokens": -2})), "max_tokens");
         assert_eq!(refused(json!({"frequency_penalty": 3})), "frequency_penalty");
         assert_eq!(refused(json!({"logprobs": 3})), "logprobs");
+        assert_eq!(refused(json!({"top_logprobs": 3})), "top_logprobs");
+        assert_eq!(refused(json!({"echo": true})), "echo");
+        assert_eq!(refused(json!({"logit_bias": {"5": 101}})), "logit_bias");
+        assert_eq!(refused(json!({"stream_options": {"x": 1}})), "stream_options");
         assert_eq!(refused(json!({"response_format": {"type": "json_schema"}})), "response_format");
+        let wrong = json!({"type": "json_schema", "json_schema": {"schema": {"not": {}}}});
+        assert_eq!(refused(json!({"response_format": wrong})), "response_format");
+        let told = fields(json!({"best_off": 1})).wanted(Form::Chat).unwrap_err().json().to_string();
+        assert!(told.contains("'best_off' is not known"), "{told}");
         assert_eq!(refused(json!({"response_format": "text"})), "response_format");
-        let wants_json = |kind| fields(json!({"response_format": {"type": kind}})).wanted().unwrap().json;
-        assert!(wants_json("json_object") && !wants_json("text"));
+        let schema =
+            |kind| fields(json!({"response_format": {"type": kind}})).wanted(Form::Chat).unwrap().schema;
+        assert!(schema("json_object").is_some() && schema("text").is_none());
         assert_eq!(refused(json!({"stop": [""]})), "stop");
         assert!(
-            fields(json!({"logprobs": null, "presence_penalty": 0.0, "logprobs": false})).wanted().is_ok()
+            fields(json!({"user": "x", "presence_penalty": 0.0, "logprobs": false}))
+                .wanted(Form::Chat)
+                .is_ok()
         );
         let all = fields(json!({"max_tokens": -1, "presence_penalty": 0.5, "frequency_penalty": -1}))
-            .wanted()
+            .wanted(Form::Chat)
             .unwrap();
         assert_eq!(all.most, Some(usize::MAX));
         assert_eq!((all.sampling.presence_penalty, all.sampling.frequency_penalty), (0.5, -1.0));
@@ -364,12 +312,8 @@ mod tests {
         assert_eq!(both, [Text::Plain("a".into()), Text::Tokens(vec![3])]);
         assert!(fields(json!({"input": []})).inputs().is_err());
         assert!(fields(json!({"prompt": {"a": 1}})).prompts().is_err());
-        let parts = json!({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]});
-        assert_eq!(fields(parts).messages().unwrap(), [Message::new("user", "ab")]);
-        assert!(
-            fields(json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}))
-                .messages()
-                .is_err()
-        );
+        assert_eq!(fields(json!({"prompt": [[1], [2]]})).prompts().unwrap().len(), 2);
+        let likely = |form, value| fields(json!({"logprobs": value})).wanted(form).unwrap().likely;
+        assert_eq!((likely(Form::Completion, json!(3)), likely(Form::Chat, json!(true))), (Some(3), Some(0)));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    ops::ControlFlow,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -10,35 +9,29 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use bytes::Bytes;
 use halite::{CancelToken, Embedder, Generator, Message, RunOptions};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::{
-    runtime::Handle,
-    sync::{
-        Semaphore,
-        mpsc::{self, error::TrySendError},
-    },
-    task::spawn_blocking,
-    time::{Instant, timeout_at},
-};
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
-    answers::{self, Form, Head},
+    answers::{self, Head},
     body::{self, Body, EndOnDrop},
     error::Refusal,
-    request::{Fields, Text, Wanted},
+    fields::{Fields, Form},
+    messages,
+    request::{Text, Wanted},
     slots::{Slots, Turn},
-    write::{Answer, Limits, write},
+    tools::Style,
+    write::Limits,
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
 /// Tokens of a completion that says nothing of it, as OpenAI has them.
 const USUAL_COMPLETION: usize = 16;
-/// Events that wait for a client.
-const EVENTS: usize = 64;
+/// Answers of a request, of all its prompts.
+const MOST_ANSWERS: usize = 128;
 /// Requests that are made tokens of at the same time.
 const PREPARING: usize = 2;
 
@@ -59,16 +52,26 @@ pub(super) struct Work {
 }
 
 /// A request that runs; it is none of these any more once this is gone.
-struct Running {
-    work: Arc<Work>,
+pub(super) struct Running {
+    pub work: Arc<Work>,
     number: u64,
-    limits: Limits,
+    pub limits: Limits,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.work.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
+}
+
+/// A request whose turn it is.
+pub(super) struct Job {
+    pub running: Running,
+    pub turn: Turn,
+    /// The tokens of each prompt.
+    pub prompts: Vec<Vec<u32>>,
+    pub wanted: Wanted,
+    pub head: Head,
 }
 
 /// Seconds since 1970.
@@ -170,49 +173,38 @@ impl Work {
         })
     }
 
-    /// The tokens of a conversation. Not made on a thread that serves others: a template works for as long as messages are long.
-    async fn conversation(&self, generator: Generator, messages: Vec<Message>) -> Result<Vec<u32>> {
-        let options = RunOptions::new().timeout(self.timeout);
-        self.prepared(move || {
-            let prompt = generator.chat_with(&messages, &options).map_err(|error| Refusal::of(&error))?;
-            Ok(generator.tokenize(&prompt, true))
-        })
-        .await
-    }
-
-    /// Makes tokens of a request. Few are made at a time: texts are long, and what waits for its turn has not begun to work.
-    async fn prepared(&self, make: impl FnOnce() -> Result<Vec<u32>> + Send + 'static) -> Result<Vec<u32>> {
+    /// Makes tokens of a request. Few are made at a time: texts are long, and what waits for its turn has not begun to work. Not on a
+    /// thread that serves others: a template works for as long as messages are long, and a schema is as long as somebody likes.
+    async fn prepared<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let turn = self.preparing.acquire().await;
         let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
         joined(spawn_blocking(make).await)
     }
 
-    /// Answers a request for text.
-    pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Response<Body>> {
+    /// A request for text, when it is its turn.
+    pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Job> {
         let fields = Fields::read(body)?;
         self.is_known(fields.text("model")?)?;
-        let (slots, mut wanted) = (self.writer()?, fields.wanted()?);
-        let generator = slots.generator();
-        let prompt = match form {
-            Form::Chat => self.conversation(generator.clone(), fields.messages()?).await?,
-            Form::Completion => {
-                wanted.most.get_or_insert(USUAL_COMPLETION);
-                match &fields.prompts()?[..] {
-                    [Text::Plain(text)] => {
-                        let (generator, text) = (generator.clone(), text.clone());
-                        self.prepared(move || Ok(generator.tokenize(&text, false))).await?
-                    }
-                    [Text::Tokens(tokens)] => tokens.clone(),
-                    all => {
-                        let text = format!("{} prompts; there is one for each request", all.len());
-                        return Err(Refusal::field("prompt", text));
-                    }
+        let slots = self.writer()?;
+        let (generator, timeout) = (slots.generator().clone(), self.timeout);
+        let (wanted, prompts) = self
+            .prepared(move || {
+                let wanted = fields.wanted(form)?;
+                match form {
+                    Form::Chat => conversation(&generator, wanted, messages::read(&fields)?, timeout),
+                    Form::Completion => completions(&generator, wanted, &fields.prompts()?),
                 }
-            }
-        };
-        check_room(prompt.len(), generator.context(), form)?;
-        // It may wait for long.
-        drop(fields);
+            })
+            .await?;
+        for prompt in &prompts {
+            check_room(prompt.len(), slots.generator().context(), form)?;
+        }
+        if prompts.len() * wanted.choices as usize > MOST_ANSWERS {
+            return Err(Refusal::field("n", format!("more than {MOST_ANSWERS} answers to all prompts")));
+        }
         let turn = slots.turn().await?;
         let running = self.begin();
         let id = format!(
@@ -222,10 +214,7 @@ impl Work {
             running.number
         );
         let head = Head { form, id, created: now(), model: self.model.clone() };
-        match wanted.stream {
-            true => Ok(stream(running, turn, prompt, wanted, head)),
-            false => whole(running, turn, prompt, wanted, head).await,
-        }
+        Ok(Job { running, turn, prompts, wanted, head })
     }
 
     /// Answers a request for vectors.
@@ -260,79 +249,49 @@ impl Work {
     }
 }
 
-/// What work on a thread of its own gave.
-fn joined<T>(made: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
-    made.unwrap_or_else(|_| Err(Refusal::broken_off()))
-}
-
-/// Answers at once, when all is written.
-async fn whole(
-    running: Running,
-    turn: Turn,
-    prompt: Vec<u32>,
-    wanted: Wanted,
-    head: Head,
-) -> Result<Response<Body>> {
-    // The client may be gone before.
-    let _guard = EndOnDrop(running.limits.cancel.clone());
-    let made = spawn_blocking(move || {
-        let _turn = turn;
-        let Some(slots) = &running.work.writer else {
-            return Ok((prompt.len(), Vec::new()));
-        };
-        let one = |number| {
-            write(slots, &prompt, &wanted, number, &running.limits, |_, _| ControlFlow::Continue(()))
-        };
-        Ok((prompt.len(), (0..wanted.choices).map(one).collect::<Result<Vec<Answer>>>()?))
-    });
-    let (prompt, answers) = joined(made.await)?;
-    Ok(body::json(StatusCode::OK, &head.whole(&answers, prompt)))
-}
-
-/// Whether somebody took an event in time. A time that is further away than clocks reach is no bound.
-async fn sent_until(until: Option<Instant>, send: &mpsc::Sender<Bytes>, bytes: Bytes) -> bool {
-    match until {
-        Some(until) => timeout_at(until, send.send(bytes)).await.is_ok_and(|sent| sent.is_ok()),
-        None => send.send(bytes).await.is_ok(),
+/// The tokens of a conversation, and what its answer has to follow where a tool has to be called.
+fn conversation(
+    generator: &Generator,
+    mut wanted: Wanted,
+    messages: Vec<Message>,
+    timeout: Duration,
+) -> Result<(Wanted, Vec<Vec<u32>>)> {
+    let options = RunOptions::new().timeout(timeout);
+    let made = match &wanted.tools {
+        Some(_) if !generator.takes_tools() => {
+            let text = "the model's chat template takes no tools; leave 'tools' out";
+            return Err(Refusal::field("tools", text).code("unsupported"));
+        }
+        Some(tools) => generator.chat_with_tools(&messages, tools.json(), &options),
+        None => generator.chat_with(&messages, &options),
+    };
+    let mut prompt = made.map_err(|error| Refusal::of(&error))?;
+    if let Some(tools) = &wanted.tools {
+        let style = Style::of(&prompt);
+        if let Some(schema) = tools.schema(style)? {
+            wanted.schema = Some(schema);
+            prompt.push_str(style.ahead());
+        }
     }
+    let tokens = generator.tokenize(&prompt, true);
+    Ok((wanted, vec![tokens]))
 }
 
-/// Answers piece by piece.
-fn stream(running: Running, turn: Turn, prompt: Vec<u32>, wanted: Wanted, head: Head) -> Response<Body> {
-    let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
-    let guard = EndOnDrop(running.limits.cancel.clone());
-    spawn_blocking(move || {
-        let _turn = turn;
-        let Some(slots) = &running.work.writer else { return };
-        // A client that is gone ends the work by what its body holds, and one that reads slowly by the time that a request has.
-        let until = Instant::now().checked_add(running.work.timeout);
-        let handle = Handle::current();
-        let tell_bytes = |bytes| handle.block_on(sent_until(until, &send, bytes));
-        let tell = |value: &Value| tell_bytes(body::event(value));
-        if let Some(begin) = head.begin() {
-            tell(&begin);
-        }
-        let made = write(slots, &prompt, &wanted, 0, &running.limits, |text, seat| {
-            let event = body::event(&head.piece(Some(text), None));
-            let is_told = match send.try_send(event) {
-                // Others do not wait for a client that is slow.
-                Err(TrySendError::Full(event)) => seat.away(|| tell_bytes(event)),
-                told => told.is_ok(),
-            };
-            if is_told { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        match made {
-            Ok(answer) => {
-                tell(&head.piece(None, Some(answer.reason)));
-                if wanted.counts {
-                    tell(&head.counts(answers::usage(prompt.len(), answer.tokens, answer.kept)));
-                }
-            }
-            Err(refusal) => {
-                tell(&refusal.json());
-            }
-        }
-        tell_bytes(body::last_event());
-    });
-    body::events(receive, guard)
+/// The tokens of prompts.
+fn completions(
+    generator: &Generator,
+    mut wanted: Wanted,
+    prompts: &[Text],
+) -> Result<(Wanted, Vec<Vec<u32>>)> {
+    wanted.most.get_or_insert(USUAL_COMPLETION);
+    let tokens = |text: &Text| match text {
+        Text::Plain(text) => generator.tokenize(text, false),
+        Text::Tokens(tokens) => tokens.clone(),
+    };
+    Ok((wanted, prompts.iter().map(tokens).collect()))
+}
+
+/// What work on a thread of its own gave.
+pub(super) fn joined<T>(made: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    made.unwrap_or_else(|_| Err(Refusal::broken_off()))
 }

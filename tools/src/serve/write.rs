@@ -5,11 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use halite::{CancelToken, Next, RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder};
+use halite::{
+    CancelToken, Generator, Next, RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder,
+};
 use hyper::StatusCode;
 
 use super::{
+    calls::{self, Call, Scanner},
     error::Refusal,
+    likely::Told,
     request::Wanted,
     slots::Slots,
     together::{Seat, Together},
@@ -25,8 +29,20 @@ pub(super) struct Answer {
     pub tokens: usize,
     /// Tokens of the prompt that were there from an earlier request.
     pub kept: usize,
-    /// `stop` or `length`.
+    /// `stop`, `length` or `tool_calls`.
     pub reason: &'static str,
+    /// How likely its tokens were, if somebody wants to know.
+    pub told: Vec<Told>,
+    /// Calls of tools.
+    pub calls: Vec<Call>,
+}
+
+/// A piece of an answer that is sure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub text: &'a str,
+    /// How likely its tokens were.
+    pub told: &'a [Told],
 }
 
 /// What ends the work on a request.
@@ -48,16 +64,42 @@ impl Limits {
 struct Writing<'a, F> {
     together: &'a Together,
     seat: Seat<'a>,
+    wanted: &'a Wanted,
+    generator: Generator,
     sampler: Sampler,
     decoder: TextDecoder,
     stops: StopTexts,
+    /// What finds calls of tools, where there are some.
+    scanner: Option<Scanner>,
     answer: Answer,
     most: usize,
+    /// Of the tokens of the answer, those whose likelihood went out.
+    gone: usize,
     told: F,
 }
 
+/// What chooses the tokens of an answer. `number` tells several answers to the same prompt apart.
+fn sampler(generator: &Generator, wanted: &Wanted, number: u64) -> Sampler {
+    let sampling = Sampling { seed: wanted.sampling.seed.wrapping_add(number), ..wanted.sampling.clone() };
+    let sampler = match &wanted.schema {
+        Some(schema) => generator.schema_sampler(sampling, schema),
+        None => Sampler::new(sampling),
+    };
+    let sampler = match &wanted.bias[..] {
+        [] => sampler,
+        bias => sampler.with_bias(bias.iter().copied()),
+    };
+    wanted.likely.into_iter().fold(sampler, Sampler::with_logprobs)
+}
+
+/// What finds calls. Where one has to be made, all that is written is one.
+fn scanner(wanted: &Wanted) -> Option<Scanner> {
+    let is_forced = wanted.schema.is_some();
+    wanted.tools.as_ref().map(|_| if is_forced { Scanner::of_calls() } else { Scanner::default() })
+}
+
 /// Writes an answer, and tells text as soon as it is sure. `number` tells several answers to the same prompt apart.
-pub(super) fn write<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>>(
+pub(super) fn write<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>>(
     slots: &Slots,
     prompt: &[u32],
     wanted: &Wanted,
@@ -74,19 +116,26 @@ pub(super) fn write<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>>(
             return Err(Refusal::of(&error));
         }
     };
-    let sampling = Sampling { seed: wanted.sampling.seed.wrapping_add(number), ..wanted.sampling.clone() };
-    let sampler = match wanted.json {
-        true => slots.generator().json_sampler(sampling),
-        false => Sampler::new(sampling),
-    };
+    let generator = slots.generator().clone();
     let mut writing = Writing {
         together: slots.together(),
         seat: slots.together().join(),
-        sampler,
+        wanted,
+        sampler: sampler(&generator, wanted, number),
+        generator,
+        scanner: scanner(wanted),
         decoder: TextDecoder::default(),
         stops: StopTexts::new(&wanted.stops),
-        answer: Answer { text: String::new(), tokens: 0, kept, reason: "stop" },
+        answer: Answer {
+            text: String::new(),
+            tokens: 0,
+            kept,
+            reason: "stop",
+            told: Vec::new(),
+            calls: Vec::new(),
+        },
         most: wanted.most.unwrap_or(usize::MAX),
+        gone: 0,
         told,
     };
     let mut sequence = Some(sequence);
@@ -96,14 +145,16 @@ pub(super) fn write<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>>(
     writing.end(stop?)
 }
 
-impl<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
+impl<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
     /// Writes until something ends it: alone, or in steps with others.
     fn run(&mut self, sequence: &mut Option<Sequence>, limits: &Limits) -> Result<Stop> {
         let deadline = Instant::now().checked_add(limits.timeout);
         while self.answer.tokens < self.most {
             let Some(own) = sequence else { return Err(Refusal::broken_off()) };
             let can_share = own.generator().batch() > 1;
-            let stop = match can_share && self.together.has_others() {
+            // Behind each step the sampler says how likely its token was.
+            let steps = self.wanted.likely.is_some() || (can_share && self.together.has_others());
+            let stop = match steps {
                 true => {
                     checked(limits, deadline)?;
                     self.step(sequence)?
@@ -120,10 +171,10 @@ impl<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
     /// Writes until it ends, or others come with whom steps can be shared: then there is no reason to end.
     fn alone(&mut self, sequence: &mut Sequence, can_share: bool, limits: &Limits) -> Result<Option<Stop>> {
         let mut others_come = false;
-        let (most, generator) = (self.most - self.answer.tokens, sequence.generator().clone());
+        let most = self.most - self.answer.tokens;
         let mut sampler = self.sampler.clone();
         let stop = sequence.generate(&mut sampler, most, &limits.options(), |piece| {
-            let flow = self.take(&generator.bytes(piece.token));
+            let flow = self.take(piece.token);
             others_come = flow.is_continue() && can_share && self.together.has_others();
             if others_come { ControlFlow::Break(()) } else { flow }
         });
@@ -141,7 +192,11 @@ impl<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
         (*sequence, self.sampler) = (Some(own), sampler);
         match next.map_err(|error| Refusal::of(&error))? {
             Next::Token(token) => {
-                let flow = self.take(&generator.bytes(token));
+                if let Some(likely) = self.sampler.likely() {
+                    let told = Told::new(&self.generator, likely, self.answer.told.last());
+                    self.answer.told.push(told);
+                }
+                let flow = self.take(token);
                 Ok(flow.is_break().then_some(Stop::Caller))
             }
             Next::Stop(stop) => Ok(Some(stop)),
@@ -152,24 +207,60 @@ impl<F: FnMut(&str, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
         }
     }
 
-    /// Takes the bytes of a token that was written.
-    fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
+    /// The bytes of a token. Those of control tokens count where they are a part of calls.
+    fn bytes(&self, token: u32) -> Vec<u8> {
+        let bytes = self.generator.bytes(token);
+        match &self.scanner {
+            Some(_) if bytes.is_empty() => Some(self.generator.bytes_with_control(token))
+                .filter(|own| calls::is_mark(own))
+                .unwrap_or(bytes),
+            _ => bytes,
+        }
+    }
+
+    /// Takes a token that was written.
+    fn take(&mut self, token: u32) -> ControlFlow<()> {
         self.answer.tokens += 1;
-        let piece = self.decoder.push(bytes);
+        let piece = self.decoder.push(&self.bytes(token));
         let (text, ended) = self.stops.push(&piece);
-        self.answer.text.push_str(&text);
-        let flow = if text.is_empty() { ControlFlow::Continue(()) } else { (self.told)(&text, &self.seat) };
+        let text = match &mut self.scanner {
+            Some(scanner) => scanner.push(&text),
+            None => text,
+        };
+        let flow = if text.is_empty() { ControlFlow::Continue(()) } else { self.tell(&text) };
         if ended { ControlFlow::Break(()) } else { flow }
+    }
+
+    /// Tells text that is sure, with the likelihood of all tokens so far.
+    fn tell(&mut self, text: &str) -> ControlFlow<()> {
+        self.answer.text.push_str(text);
+        let told = &self.answer.told[self.gone..];
+        let flow = (self.told)(Piece { text, told }, &self.seat);
+        self.gone = self.answer.told.len();
+        flow
     }
 
     /// The answer, when it is written.
     fn end(mut self, stop: Stop) -> Result<Answer> {
-        let held = self.stops.finish();
-        if stop != Stop::Caller && !held.is_empty() {
-            self.answer.text.push_str(&held);
-            _ = (self.told)(&held, &self.seat);
+        let mut held = self.stops.finish();
+        if stop == Stop::Caller {
+            held.clear();
         }
-        self.answer.reason = if matches!(stop, Stop::Length | Stop::Context) { "length" } else { "stop" };
+        if let (Some(mut scanner), Some(tools)) = (self.scanner.take(), &self.wanted.tools) {
+            let text = scanner.push(&held);
+            let (rest, mut calls) = scanner.finish(tools);
+            calls.truncate(if tools.several { usize::MAX } else { 1 });
+            self.answer.calls = calls;
+            held = text + &rest;
+        }
+        if !held.is_empty() || self.gone < self.answer.told.len() {
+            _ = self.tell(&held);
+        }
+        self.answer.reason = match stop {
+            Stop::Length | Stop::Context => "length",
+            _ if !self.answer.calls.is_empty() => "tool_calls",
+            _ => "stop",
+        };
         Ok(self.answer)
     }
 }

@@ -1,0 +1,212 @@
+//! What answers of `halite serve` have to be: schemas, calls of tools, probabilities, several answers.
+#![cfg(feature = "serve")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::{common, serve::Server};
+
+/// Answers that follow a schema, in conversations and completions, at once and in a stream.
+#[test]
+fn answers_follow_a_schema() {
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2", "--context=512"]) else { return };
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["a", "list"],
+        "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 900}, "list": {"type": "array", "items": {"enum": ["the", "then"]}, "maxItems": 2}},
+    });
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": true}});
+    let messages = json!([{"role": "user", "content": "in the"}]);
+    for seed in 0..4 {
+        let request =
+            json!({"messages": messages, "response_format": format, "seed": seed, "max_tokens": 400});
+        let (status, made) = server.post("/v1/chat/completions", &request);
+        assert_eq!((status, &made["choices"][0]["finish_reason"]), (200, &json!("stop")), "{made}");
+        let text = made["choices"][0]["message"]["content"].as_str().unwrap();
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert!((5..=900).contains(&value["a"].as_i64().unwrap()), "{value}");
+        assert!(value["list"].as_array().unwrap().iter().all(|own| own == "the" || own == "then"), "{value}");
+        let request = json!({"prompt": "in", "response_format": format, "seed": seed, "max_tokens": 400, "stream": true});
+        let (_, events) = server.post("/v1/completions", &request);
+        assert!(serde_json::from_str::<Value>(&streamed(&events, 0)).unwrap()["a"].is_i64(), "{events}");
+    }
+    let wrong =
+        json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "not": {}}}});
+    let (status, told) =
+        server.post("/v1/chat/completions", &json!({"messages": messages, "response_format": wrong}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("response_format")));
+    assert!(told["error"]["message"].as_str().unwrap().contains("'not'"), "{told}");
+}
+
+/// The text of one of the answers of a stream.
+fn streamed(events: &Value, index: usize) -> String {
+    let events = events.as_str().unwrap().lines().filter_map(|line| line.strip_prefix("data: "));
+    let events = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+    let own = events.filter(|event| event["choices"][0]["index"] == index);
+    own.filter_map(|event| event["choices"][0]["text"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn several_prompts_and_answers_come_at_once_and_in_a_stream() {
+    let Some(server) = Server::start("llama.gguf", &["--parallel=2"]) else { return };
+    let request = json!({"prompt": ["the then", "in"], "n": 2, "seed": 3, "max_tokens": 5});
+    let (status, made) = server.post("/v1/completions", &request);
+    assert_eq!(status, 200, "{made}");
+    let choices = made["choices"].as_array().unwrap();
+    assert_eq!(choices.iter().map(|own| own["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let alone = json!({"prompt": "in", "n": 2, "seed": 3, "max_tokens": 5});
+    let (_, alone) = server.post("/v1/completions", &alone);
+    assert_eq!(
+        (&alone["choices"][0]["text"], &alone["choices"][1]["text"]),
+        (&choices[2]["text"], &choices[3]["text"])
+    );
+    let mut request = request;
+    (request["stream"], request["stream_options"]) = (json!(true), json!({"include_usage": true}));
+    let (_, events) = server.post("/v1/completions", &request);
+    for (index, choice) in choices.iter().enumerate() {
+        assert_eq!(streamed(&events, index), choice["text"].as_str().unwrap());
+    }
+    let last =
+        events.as_str().unwrap().lines().filter_map(|line| line.strip_prefix("data: ")).rev().nth(1).unwrap();
+    let counts = serde_json::from_str::<Value>(last).unwrap()["usage"].clone();
+    for name in ["prompt_tokens", "completion_tokens"] {
+        assert_eq!(counts[name], made["usage"][name], "{counts}");
+    }
+    let (_, tokens) =
+        server.post("/v1/completions", &json!({"prompt": [[260, 261], [262]], "max_tokens": 2}));
+    assert_eq!(tokens["choices"].as_array().unwrap().len(), 2, "{tokens}");
+    let (status, _) = server.post("/v1/completions", &json!({"prompt": vec!["in"; 60], "n": 3}));
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn tokens_are_told_with_their_likelihood() {
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2"]) else { return };
+    let messages = json!([{"role": "user", "content": "in the"}]);
+    let request =
+        json!({"messages": messages, "max_tokens": 5, "temperature": 0, "logprobs": true, "top_logprobs": 2});
+    let (_, made) = server.post("/v1/chat/completions", &request);
+    let told = made["choices"][0]["logprobs"]["content"].as_array().unwrap();
+    assert_eq!(told.len() as u64, made["usage"]["completion_tokens"].as_u64().unwrap(), "{made}");
+    let mut bytes = Vec::new();
+    for own in told {
+        // The most likely one is what was chosen.
+        assert_eq!(
+            (&own["token"], &own["logprob"]),
+            (&own["top_logprobs"][0]["token"], &own["top_logprobs"][0]["logprob"])
+        );
+        assert!(
+            own["logprob"].as_f64().unwrap() <= 0.0 && own["top_logprobs"].as_array().unwrap().len() == 2
+        );
+        bytes.extend(own["bytes"].as_array().unwrap().iter().map(|byte| byte.as_u64().unwrap() as u8));
+    }
+    let text = made["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(String::from_utf8_lossy(&bytes).starts_with(text), "{text}");
+    let plain = json!({"messages": messages, "max_tokens": 5, "temperature": 0});
+    assert_eq!(server.post("/v1/chat/completions", &plain).1["choices"][0]["message"]["content"], text);
+    let request = json!({"prompt": "in the", "max_tokens": 4, "temperature": 0, "logprobs": 1});
+    let (_, made) = server.post("/v1/completions", &request);
+    let told = &made["choices"][0]["logprobs"];
+    for name in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
+        assert_eq!(told[name].as_array().unwrap().len() as u64, made["usage"]["completion_tokens"], "{told}");
+    }
+    // A token that is made likely is what comes.
+    let biased = json!({"prompt": "in the", "max_tokens": 3, "temperature": 0, "logit_bias": {"275": 100}});
+    let (_, made) = server.post("/v1/completions", &biased);
+    let text = made["choices"][0]["text"].as_str().unwrap();
+    assert!(!text.is_empty() && text == text[..text.len() / 3].repeat(3), "{made}");
+}
+
+/// The template of this model tells of tools.
+#[test]
+fn tools_are_called() {
+    let Some(server) = tools_server() else { return };
+    let tool = |name: &str| {
+        json!({"type": "function", "function": {"name": name, "parameters": {
+        "type": "object", "properties": {"x": {"$ref": "#/$defs/digit"}}, "required": ["x"], "$defs": {"digit": {"enum": [1, 2]}}}}})
+    };
+    let messages = json!([
+        {"role": "user", "content": "in the"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "then"},
+    ]);
+    let mut request =
+        json!({"messages": messages, "tools": [tool("f"), tool("g")], "max_tokens": 400, "seed": 1});
+    let (status, made) = server.post("/v1/chat/completions", &request);
+    assert_eq!(status, 200, "{made}");
+    for (choice, name) in
+        [(json!("required"), None), (json!({"type": "function", "function": {"name": "g"}}), Some("g"))]
+    {
+        request["tool_choice"] = choice;
+        request["stream"] = json!(false);
+        let (_, made) = server.post("/v1/chat/completions", &request);
+        let choice = &made["choices"][0];
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["content"]),
+            (&json!("tool_calls"), &Value::Null),
+            "{made}"
+        );
+        let call = &choice["message"]["tool_calls"][0]["function"];
+        assert!(name.is_none_or(|name| call["name"] == name), "{call}");
+        let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+        assert!(arguments == json!({"x": 1}) || arguments == json!({"x": 2}), "{arguments}");
+        request["stream"] = json!(true);
+        let (_, events) = server.post("/v1/chat/completions", &request);
+        assert!(events.as_str().unwrap().contains("\"tool_calls\":[{\"id\":\"call_"), "{events}");
+    }
+    // Another model's template knows no tools.
+    let Some(plain) = Server::start("gemma3.gguf", &[]) else { return };
+    let (status, told) = plain.post("/v1/chat/completions", &request);
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("tools")), "{told}");
+}
+
+/// A server of a small model whose template is another one.
+fn tools_server() -> Option<Server> {
+    const KEY: &[u8] = b"tokenizer.chat_template";
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
+    let bytes = std::fs::read(model).unwrap();
+    let place = bytes.windows(KEY.len()).position(|own| own == KEY).unwrap() + KEY.len() + 4;
+    let length = u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap()) as usize;
+    // As long as the one that was there, so that all else stays where it is.
+    let source =
+        "{%for t in tools%}{{t.function.name}}{%endfor%}{%for m in messages%}{{m.content}}{%endfor%}";
+    assert!(source.len() <= length, "{length}");
+    let mut made = bytes.clone();
+    made[place + 8..place + 8 + length].copy_from_slice(format!("{source:length$}").as_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tools.gguf");
+    std::fs::write(&path, made).unwrap();
+    let mut command = common::command("halite");
+    command.arg("serve").arg(path).arg("--context=512");
+    let server = Server::begin(command);
+    // The server read it.
+    drop(folder);
+    server
+}
+
+#[test]
+fn the_lack_of_a_gpu_is_told_once() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/llama.gguf");
+    let mut command = common::command("halite");
+    let mut child = command
+        .arg("serve")
+        .arg(model)
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    _ = child.kill();
+    let mut log = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    child.wait().unwrap();
+    assert!(log.matches("no GPU can be used").count() <= 1, "{log}");
+}

@@ -283,10 +283,8 @@ fn warn_once(line: String) {
     use std::collections::BTreeSet;
 
     static TOLD: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
-    let mut told = TOLD.lock();
-    if !told.contains(&line) {
+    if TOLD.lock().insert(line.clone()) {
         log::warn!("{line}");
-        told.insert(line);
     }
 }
 

@@ -281,7 +281,6 @@ impl Drivers {
 #[cfg(feature = "compiler")]
 fn warn_once(line: String) {
     use std::collections::BTreeSet;
-
     static TOLD: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
     if TOLD.lock().insert(line.clone()) {
         log::warn!("{line}");

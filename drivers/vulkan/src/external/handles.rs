@@ -130,6 +130,7 @@ fn ask_android(ctx: &DeviceContext, buffer: halite_hal::external::HardwareBuffer
 /// What names a handle when memory is allocated from it.
 #[derive(Default)]
 pub(crate) struct Import {
+    #[cfg(unix)]
     fd: vk::ImportMemoryFdInfoKHR<'static>,
     host: vk::ImportMemoryHostPointerInfoEXT<'static>,
     #[cfg(target_os = "android")]

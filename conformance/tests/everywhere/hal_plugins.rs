@@ -30,5 +30,5 @@ fn run(library: PathBuf, driver: &str) -> BTreeSet<String> {
 fn null_driver_in_a_library() {
     let here = std::env::current_exe().unwrap();
     let library = here.parent().unwrap().join(format!("{DLL_PREFIX}halite_driver_null{DLL_SUFFIX}"));
-    assert_eq!(run(library, "null"), ["dispatch", "profile", "queue"].map(str::to_owned).into());
+    assert_eq!(run(library, "null"), ["dispatch", "profile", "queue", "shared"].map(str::to_owned).into());
 }

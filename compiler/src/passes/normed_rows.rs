@@ -1,7 +1,7 @@
 //! Normalizations of many rows go into the products that read them: kernels on matrix units add rows up while they multiply them.
 //! With `c` for the normalized rows' scale times the weights, less the mean of each column, `sum over k of (x[k] - mean) * c[k, j]` is
 //! `sum over k of x[k] * c[k, j] - mean * s[j]`, where `s` are the sums of the columns of `c`: next to nothing, since they have no mean
-//! but what rounding leaves. So rows whose mean is far from 0 lose nothing.
+//! but what rounding leaves. So rows whose mean is far from 0 lose little: `docs/results/kernels.md` says how much.
 
 use std::collections::{HashMap, HashSet};
 

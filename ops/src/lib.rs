@@ -63,6 +63,7 @@ pub mod elementwise;
 mod elementwise_samples;
 pub mod embedding;
 pub mod expert_matmul;
+pub mod fragments;
 pub mod gather;
 pub mod gather_elements;
 pub mod gather_nd;

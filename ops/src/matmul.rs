@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Activation, DType, Exact, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::largest_term,
-    epilogue,
+    epilogue, fragments,
     runs::{self, Apart, Runs},
 };
 
@@ -36,6 +36,9 @@ pub struct MatMul {
     /// Whether the right operand is stored as n x k, as weights often are.
     #[serde(default)]
     pub rhs_transposed: bool,
+    /// Whether the right operand is stored in blocks, in the order of [`crate::fragments`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rhs_fragments: bool,
     /// Whether the whole batch has one right operand.
     #[serde(default)]
     pub rhs_shared: bool,
@@ -97,6 +100,7 @@ impl MatMul {
             rhs: operand,
             out,
             rhs_transposed: false,
+            rhs_fragments: false,
             rhs_shared: false,
             bias: false,
             residual: false,
@@ -113,6 +117,23 @@ impl MatMul {
     /// Whether there is one right operand.
     fn one_right(&self) -> bool {
         self.rhs_shared || self.batch == 1
+    }
+
+    /// Whether a right operand in fragments is possible.
+    fn check_fragments(&self) -> Result<(), String> {
+        let whole = fragments::are_whole(self.k, self.n);
+        if whole
+            && self.lhs == DType::F16
+            && self.rhs == DType::F16
+            && self.one_right()
+            && !self.rhs_transposed
+        {
+            return Ok(());
+        }
+        let side = fragments::SIDE;
+        Err(format!(
+            "a right operand in fragments is one of f16 for all products, and has known multiples of {side} terms and columns"
+        ))
     }
 
     /// The left operand by itself.
@@ -140,7 +161,11 @@ impl MatMul {
         let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(Size::exact_usize);
         let rhs_stride = if self.rhs_shared { 0 } else { n * k };
         let place = |b: usize, i: usize, j: usize, l: usize| {
-            let right = if self.rhs_transposed { j * k + l } else { l * n + j };
+            let right = match self.rhs_transposed {
+                _ if self.rhs_fragments => fragments::place(k, l, j),
+                true => j * k + l,
+                false => l * n + j,
+            };
             (b * m * k + i * k + l, b * rhs_stride + right)
         };
         let bias = inputs.get(2).filter(|_| self.bias);
@@ -225,6 +250,9 @@ impl Op for MatMul {
         }
         if self.norm.is_some() && self.written.is_some() {
             return Err("results that are normalized once more are not written into a larger tensor".into());
+        }
+        if self.rhs_fragments {
+            self.check_fragments()?;
         }
         self.read.map_or(Ok(()), |runs| runs.check(&self.left()))?;
         self.written.map_or(Ok(()), |runs| runs.check(&self.result("out")))?;

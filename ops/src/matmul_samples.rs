@@ -2,7 +2,7 @@
 
 use halite_sizes::Size;
 
-use crate::{Activation, DType, Exact, Samples, Values, matmul::MatMul};
+use crate::{Activation, DType, Exact, Samples, Values, fragments, matmul::MatMul};
 
 impl MatMul {
     /// Few rows of large operands in whole octets: less than a team of columns at the end, and sums that do not fill all slices.
@@ -81,6 +81,29 @@ impl MatMul {
         ]
     }
 
+    /// Samples whose right operand is in fragments: whole tiles and edges, sums that end within a turn, normalized rows, two matrices,
+    /// and runs of larger tensors.
+    fn samples_in_fragments() -> Vec<MatMul> {
+        let of = |m: u64, n: u64, k: u64| MatMul {
+            rhs_fragments: true,
+            ..MatMul::new(m, n, k, DType::F16, DType::F16)
+        };
+        let normalized = |op: MatMul| MatMul { lhs_norm: Some(Exact(1e-5)), bias: true, ..op };
+        vec![
+            of(64, 64, 64),
+            of(1, 16, 16),
+            of(320, 512, 128),
+            of(33, 80, 272),
+            of(0, 16, 16),
+            MatMul { bias: true, activation: Activation::Gelu, ..of(170, 272, 400) },
+            MatMul { bias: true, residual: true, activation: Activation::Relu, ..of(70, 144, 112) },
+            MatMul { residual: true, residual_behind: true, activation: Activation::Silu, ..of(40, 48, 96) },
+            MatMul { batch: 2.into(), rhs_shared: true, residual: true, ..of(35, 48, 80) },
+            MatMul { activation: Activation::Gelu, ..normalized(of(130, 144, 208)) },
+            normalized(MatMul { batch: 2.into(), rhs_shared: true, ..of(20, 32, 64) }),
+        ]
+    }
+
     /// What right operands of such samples have in a row and a column, exact in all types.
     fn pattern(row: u64, column: u64) -> f64 {
         ((row * 7 + column * 13 + row * column % 5) % 17) as f64 / 16.0 - 0.5
@@ -89,7 +112,11 @@ impl MatMul {
     /// A right operand of such a sample.
     fn patterned(&self) -> Vec<f64> {
         let [n, k] = [self.n, self.k].map(Size::exact);
-        let place = |at: u64| if self.rhs_transposed { (at % k, at / k) } else { (at / n, at % n) };
+        let place = |at: u64| match self.rhs_transposed {
+            _ if self.rhs_fragments => fragments::term_and_column(k, at),
+            true => (at % k, at / k),
+            false => (at / n, at % n),
+        };
         (0..n * k).map(place).map(|(row, column)| Self::pattern(row, column)).collect()
     }
 
@@ -138,6 +165,9 @@ impl Samples for MatMul {
             samples.push(MatMul { batch: 2.into(), rhs_shared: true, rhs_transposed: true, ..odd });
             if operand == DType::F16 {
                 samples.extend(Self::samples_in_octets(out));
+            }
+            if (operand, out) == (DType::F16, DType::F16) {
+                samples.extend(Self::samples_in_fragments());
             }
             samples.extend(Self::finished_samples(operand, out));
             if matches!(out, DType::F32 | DType::F16) {

@@ -92,6 +92,7 @@ fn estimate_by(
     }
     match variant.template.as_str() {
         "coop" => matrices(&variant.params, plan, &target.hints, &models.products),
+        "fragments" => matrices(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
         "image" => image(models, operation, variant, plan, target),
         "taps" => matrices(&variant.params, plan, &target.hints, &models.taps),

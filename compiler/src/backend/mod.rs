@@ -92,6 +92,8 @@ pub struct Choice {
     /// Whether the first dispatch copies the first input to the first output, and the others change what is there: it is left
     /// out where both are one memory.
     pub updates: bool,
+    /// Microseconds that it is estimated to take, where there is an estimate.
+    pub estimate: Option<f64>,
     /// What it costs at least.
     pub work: Work,
     /// What it was chosen for as text, once that was asked for.

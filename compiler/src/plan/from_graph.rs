@@ -8,6 +8,7 @@ use halite_sizes::Size;
 
 use super::{
     flow::{Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
+    fragments::Prefers,
     in_place::{Placement, in_place},
     order::by_level,
     parts::{Parts, slice},
@@ -37,6 +38,7 @@ pub(crate) fn flow(
     graph: &Graph,
     pool: &mut Pool,
     takes: Takes<'_>,
+    prefers: Prefers<'_>,
     watch: Watch<'_>,
 ) -> Result<Flow, CompileError> {
     let (flow, of) = (Flow::default(), HashMap::new());
@@ -49,6 +51,7 @@ pub(crate) fn flow(
     let mut builder = FlowBuilder {
         graph,
         pool,
+        prefers,
         watch,
         read,
         states,
@@ -87,7 +90,8 @@ fn read(graph: &Graph) -> HashSet<TensorId> {
 
 pub(super) struct FlowBuilder<'a> {
     pub(super) graph: &'a Graph,
-    pool: &'a mut Pool,
+    pub(super) pool: &'a mut Pool,
+    pub(super) prefers: Prefers<'a>,
     watch: Watch<'a>,
     /// Tensors that anything reads.
     pub(super) read: HashSet<TensorId>,
@@ -326,10 +330,10 @@ impl FlowBuilder<'_> {
     /// A step that calls run.
     pub(super) fn compute(&mut self, node: &Node, computation: Computation) -> Result<(), CompileError> {
         let (node, computation) = &self.with_runs(node, computation)?;
-        let inputs = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
+        let mut inputs: Vec<_> = node.inputs.iter().map(|id| self.of(*id)).collect::<Result<_, _>>()?;
         let outputs = node.outputs.iter().map(|id| self.result(*id)).collect();
         let location = node.location.clone();
-        let computation = computation.clone();
+        let computation = self.in_fragments(computation, &mut inputs, &location);
         self.flow.steps.push(Step::Compute { computation, inputs, outputs, location });
         Ok(())
     }

@@ -80,6 +80,17 @@ impl<'a> Takers<'a> {
             with.variant == without.variant && with.dispatches.len() == without.dispatches.len()
         })
     }
+
+    /// Whether all targets are estimated to compute `other` faster than `one`.
+    pub(super) fn prefer(&self, one: &Operation, other: &Operation) -> bool {
+        let [one, other] = [one, other].map(|op| Computation::Operation(Box::new(op.clone())));
+        self.0.borrow_mut().iter_mut().all(|chooser| {
+            let mut estimated = |computation| {
+                chooser.choose(computation, &SourceLocation::default()).ok().and_then(|choice| choice.estimate)
+            };
+            estimated(&other).zip(estimated(&one)).is_some_and(|(other, one)| other < one)
+        })
+    }
 }
 
 /// Codes, each once for all targets.

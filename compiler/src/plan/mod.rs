@@ -5,6 +5,7 @@
 
 mod addresses;
 pub mod flow;
+mod fragments;
 mod from_graph;
 pub mod group;
 mod in_place;
@@ -140,7 +141,9 @@ fn flows(
         for graph in &function.versions {
             watch.step(done, total)?;
             let _entered = graph.enter();
-            flows.push(from_graph::flow(graph, pool, &|operation| takers.take(operation), watch)?);
+            let takes = |operation: &_| takers.take(operation);
+            let prefers = |one: &_, other: &_| takers.prefer(one, other);
+            flows.push(from_graph::flow(graph, pool, &takes, &prefers, watch)?);
             crate::error::unpinned(&crate::SourceLocation::default())?;
             done += 1;
         }

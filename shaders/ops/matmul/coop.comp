@@ -62,11 +62,17 @@ layout(constant_id = 26) const uint TAPS = 9;
 layout(constant_id = 25) const bool NORMALIZED = false;
 layout(constant_id = 26) const uint EPSILON = 0;  // Bits of what is added to the variance.
 #endif
+#if defined(FRAGMENTS) && !defined(IMAGE)
+layout(constant_id = 27) const uint RING = 2;  // Steps whose right operand is on its way in registers; divides the steps of a turn.
+#endif
 #ifdef IMAGE
 layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
 layout(constant_id = 26) const uint TAPS = 9;
 layout(constant_id = 27) const uint TAP_WORDS = 1;    // 16-byte words of a group's channels.
 layout(constant_id = 28) const bool INSIDE = false;   // No tap lies outside of the image.
+#ifdef FRAGMENTS
+layout(constant_id = 29) const uint RING = 2;  // As above.
+#endif
 #endif
 
 #define ADDS_BEHIND
@@ -153,7 +159,11 @@ const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
 const uint RHS_ROWS = ALONG_K ? BN : BK;
 const uint RHS_WORDS = (ALONG_K ? BK : BN) / PACK, RHS_ROW = RHS_WORDS + 1;
 const uint LHS_TILE = BM * LHS_ROW, RHS_TILE = RHS_ROWS * RHS_ROW;
+#ifdef FRAGMENTS
+const uint TILE = LHS_TILE;
+#else
 const uint TILE = LHS_TILE + RHS_TILE;
+#endif
 const uint DOWN = WM / MM, ACROSS = WN / MN;
 // Subgroups and invocations of a team.
 const uint MEMBERS = (BM / WM) * (BN / WN), LANES = gl_WorkGroupSize.x / SLICES;
@@ -175,12 +185,14 @@ shared vec2 moments[NORMALIZED ? BM : 1];
 #define SUM coopmat<ACC, gl_ScopeSubgroup, MM, MN, gl_MatrixUseAccumulator>
 
 uvec4 next_lhs[AHEAD * LHS_EACH];
+#ifndef FRAGMENTS
 uvec4 next_rhs[AHEAD * RHS_EACH];
 // Behind each of those words, where it may begin within a word.
 #ifdef WINDOW
 uvec4 next_more[AHEAD * RHS_EACH];
 #else
 uint next_more[AHEAD * RHS_EACH];
+#endif
 #endif
 uint next_more_lhs[AHEAD * LHS_EACH];
 OUT_QUAD next_bias[CHUNK], next_residual[CHUNK];
@@ -236,16 +248,19 @@ uint left_row(uint i) {
 #include "image_operand.glsl"
 #endif
 
+#ifndef FRAGMENTS
 // The element that a row of the right operand begins with.
 uint right_row(uint r) {
     return rhs_base + (RHS_TRANSPOSED ? min(r, N - 1) * K : min(r, K - 1) * N);
 }
+#endif
 
 // Eight elements of ten from the second one on.
 uvec4 from_second(uvec4 words, uint more) {
     return (words >> 16) | (uvec4(words.yzw, more) << 16);
 }
 
+#ifndef FRAGMENTS
 // Reads the i-th word of the right tile into a register. Columns outside of it have no results, so that it may be any
 // element; `last` is the last one of the matrix.
 void fetch_right(uint k0, uint i, uint to) {
@@ -272,6 +287,7 @@ void fetch_right(uint k0, uint i, uint to) {
     next_more[to] = rhs1[min(element / 2 + 4, last / 2)];
 #endif
 }
+#endif
 
 // Reads the i-th word of the left tile into a register.
 void fetch_left(uint k0, uint i, uint to) {
@@ -295,6 +311,7 @@ void fetch_left(uint k0, uint i, uint to) {
 }
 
 // Moves words that begin within a word to their place.
+#ifndef FRAGMENTS
 void shift_right(uint k0, uint slot) {
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
         const uvec2 place = right_place(k0, i);
@@ -308,6 +325,7 @@ void shift_right(uint k0, uint slot) {
 #endif
     }
 }
+#endif
 
 void shift_left(uint slot) {
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) {
@@ -320,7 +338,9 @@ void shift_left(uint slot) {
 // results, and `keep` clears what lies beyond K.
 void fetch(uint k0, uint slot) {
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i) fetch_left(k0, i, slot * LHS_EACH + i);
+#ifndef FRAGMENTS
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) fetch_right(k0, i, slot * RHS_EACH + i);
+#endif
 }
 
 // Of a word of a row along k, what lies before the end: K elements, or whole words of them.
@@ -336,6 +356,7 @@ void clear(uint k0, uint slot) {
         const uint at = slot * LHS_EACH + i;
         next_lhs[at] = before_end(next_lhs[at], k0 / PACK + (lane + i * LANES) % LHS_WORDS);
     }
+#ifndef FRAGMENTS
     [[unroll]] for (uint i = 0; i < RHS_EACH; ++i) {
         const uvec2 place = right_place(k0, i);
         const uint at = slot * RHS_EACH + i;
@@ -345,6 +366,7 @@ void clear(uint k0, uint slot) {
             next_rhs[at] = uvec4(0);
         }
     }
+#endif
 }
 
 // The columns of four rows of four bytes.
@@ -389,7 +411,7 @@ void find_moments() {
 void keep(uint k0, uint slot, uint stage) {
 #ifdef WINDOW
     shift_right(k0, slot);
-#else
+#elif !defined(FRAGMENTS)
     if (RHS_BYTES == 4) shift_right(k0, slot);
 #endif
     if (LHS_BYTES == 4) shift_left(slot);
@@ -403,9 +425,12 @@ void keep(uint k0, uint slot, uint stage) {
 #ifdef NORMALIZES
     if (NORMALIZED) add_rows(slot);
 #endif
+#ifndef FRAGMENTS
     const uint right = tiles + stage * TILE + LHS_TILE;
+#endif
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i)
         shared_words[tiles + stage * TILE + tile_word(i, LHS_WORDS)] = next_lhs[slot * LHS_EACH + i];
+#ifndef FRAGMENTS
     if (TURNED) {
         [[unroll]] for (uint i = 0; i < RHS_EACH; i += 4) {
             const uvec2 four = turned_place(lane + i / 4 * LANES);
@@ -431,6 +456,7 @@ void keep(uint k0, uint slot, uint stage) {
         const uint word = RHS_TRANSPOSED ? tile_word(i, RHS_WORDS) : at / RHS_WORDS * RHS_ROW + at % RHS_WORDS;
         shared_words[right + word] = next_rhs[slot * RHS_EACH + i];
     }
+#endif
 }
 
 // Workgroups in bands of eight rows, so that those that run at a time share operands in the cache.
@@ -440,6 +466,9 @@ uvec2 place() {
     return uvec2(rest / rows, first + rest % rows);
 }
 
+#ifdef FRAGMENTS
+#include "fragments.glsl"
+#else
 // Reads the share of the tile at `k0` into the registers of `slot` that belongs to the `at`-th of as many places as `multiply` has.
 // Reads in a row keep those of shared memory waiting that products need.
 void fetch_between(uint at, uint k0, uint slot) {
@@ -477,6 +506,7 @@ void multiply(uint stage, uint my_row, uint my_column, uint next, uint slot) {
         }
     }
 }
+#endif
 
 // Waits for the rest of the team, and for what it wrote to shared memory.
 void meet() {
@@ -669,6 +699,11 @@ void main() {
     [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
         if (mine + slot * turn < end) fetch(mine + slot * turn, slot);
     }
+#ifdef FRAGMENTS
+    // While words of both operands are on their way.
+    first_fragments(mine, column0 + my_column);
+    find_order();
+#endif
     if (mine < end) keep(mine, 0, 0);
     meet();
     uint stage = 0;
@@ -679,8 +714,12 @@ void main() {
             const uint k0 = first + slot * turn + team * BK;
             const uint next = k0 + AHEAD * turn;
             if (!INTERLEAVED && next < end) fetch(next, slot);
+#ifdef FRAGMENTS
+            multiply(my_row, k0);
+#else
             // Without a next tile this one is read again, which costs less than conditions do.
             if (SLICES == 1 || k0 < end) multiply(stage, my_row, my_column, next < end ? next : k0, slot);
+#endif
             if (STAGES == 1) {
                 meet();
             } else {

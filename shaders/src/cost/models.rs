@@ -108,6 +108,8 @@ impl Matrices {
 pub struct Models {
     /// Products of matrices.
     pub products: Matrices,
+    /// Products whose right operand is in fragments.
+    pub fragments: Matrices,
     /// Convolutions of one place, and of windows that were written to memory.
     pub unfolded: Matrices,
     /// Convolutions of images whose channels lie last.
@@ -119,8 +121,14 @@ pub struct Models {
 }
 
 /// What estimates use.
-pub(super) const MODELS: Models =
-    Models { products: PRODUCTS, unfolded: UNFOLDED, images: IMAGES, taps: TAPS, padded: PADDED };
+pub(super) const MODELS: Models = Models {
+    products: PRODUCTS,
+    fragments: FRAGMENTS,
+    unfolded: UNFOLDED,
+    images: IMAGES,
+    taps: TAPS,
+    padded: PADDED,
+};
 
 impl Default for Models {
     fn default() -> Self {
@@ -130,12 +138,13 @@ impl Default for Models {
 
 impl Models {
     /// The names of the sets, as in the source; each is for some templates of variants.
-    pub const NAMES: [&str; 5] = ["PRODUCTS", "UNFOLDED", "IMAGES", "TAPS", "PADDED"];
+    pub const NAMES: [&str; 6] = ["PRODUCTS", "FRAGMENTS", "UNFOLDED", "IMAGES", "TAPS", "PADDED"];
 
     /// The name of the set that estimates of a template use; `None` where they use none.
     pub fn name_of(template: &str) -> Option<&'static str> {
         match template {
             "coop" => Some("PRODUCTS"),
+            "fragments" => Some("FRAGMENTS"),
             "points" | "unfolded" | "folded" => Some("UNFOLDED"),
             "image" => Some("IMAGES"),
             "taps" => Some("TAPS"),
@@ -148,6 +157,7 @@ impl Models {
     pub fn set(&mut self, name: &str) -> Option<&mut Matrices> {
         match name {
             "PRODUCTS" => Some(&mut self.products),
+            "FRAGMENTS" => Some(&mut self.fragments),
             "UNFOLDED" => Some(&mut self.unfolded),
             "IMAGES" => Some(&mut self.images),
             "TAPS" => Some(&mut self.taps),
@@ -183,6 +193,22 @@ const PRODUCTS: Matrices = Matrices {
     moved_right: 0.6107,
     results: 0.5775,
     slices: 0.3042,
+    add: 0.9446,
+    registers: OTHER_REGISTERS,
+};
+
+/// The same with the right operand in fragments, of which nothing goes through shared memory.
+const FRAGMENTS: Matrices = Matrices {
+    launch: 2.2332,
+    begin: 0.732,
+    turn: 0.1007,
+    alone: 0.0192,
+    turn_products: 0.02,
+    products: 0.109,
+    moved: 0.6107,
+    moved_right: 0.1,
+    results: 0.5775,
+    slices: 0.0,
     add: 0.9446,
     registers: OTHER_REGISTERS,
 };
@@ -260,7 +286,7 @@ mod tests {
             models.set(name).unwrap().launch = 100.0;
         }
         assert!(
-            [models.products, models.unfolded, models.images, models.taps, models.padded]
+            [models.products, models.fragments, models.unfolded, models.images, models.taps, models.padded]
                 .iter()
                 .all(|set| set.launch == 100.0)
         );

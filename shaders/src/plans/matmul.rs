@@ -1,20 +1,25 @@
 //! The dispatches of the kernels of `matmul`, by template.
 
 mod few_rows;
+mod fragments;
 mod normalized;
 mod parts;
 pub(super) mod runs;
+mod tiles;
 
 pub(super) use few_rows::vector;
+pub(crate) use tiles::tile_needs;
 
 use halite_ops::{
-    Activation, DType, Op,
+    Activation, DType, Op, Operation,
     convolution::Convolution,
     matmul::MatMul,
     window::{Layout, Window},
 };
 
 use halite_sizes::{Size, is_worth};
+
+use tiles::Tiles;
 
 use crate::{
     Params, Plan, Slot, Step, Unfit,
@@ -24,10 +29,14 @@ use crate::{
         convolution::{self, KernelInputs},
         epilogue::{self, Added, Epilogue, Rest, activation_code},
     },
+    variants_of,
 };
 
 impl Lower for MatMul {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if self.rhs_fragments != (template == FRAGMENTS) {
+            return fragments::elsewhere(self, template, build, params);
+        }
         if let Some((own, around)) = runs::left(self, template, params) {
             return around.plan(own.lower(template, build, params)?);
         }
@@ -56,6 +65,39 @@ impl Lower for MatMul {
     }
 }
 
+/// The template of the kernels of `coop.comp` that read the right operand in fragments.
+pub(crate) const FRAGMENTS: &str = "fragments";
+
+/// Whether kernels of a template are those of `coop.comp` for products.
+fn is_coop(template: &str) -> bool {
+    matches!(template, "coop" | FRAGMENTS)
+}
+
+/// A plan of an operation, with one of its inputs made by another operation, of one input and one dispatch, before.
+fn behind(mut plan: Plan, op: &MatMul, input: usize, before: &Operation) -> Result<Plan, Unfit> {
+    let between = Slot::Scratch(plan.scratch.len());
+    plan.scratch.push(op.inputs()[input].bytes().max(4));
+    for slot in plan.steps.iter_mut().flat_map(|step| &mut step.bindings) {
+        *slot = if *slot == Slot::Input(input) { between } else { *slot };
+    }
+    let signature = before.signature();
+    let mut all = variants_of(before.name())
+        .filter(|variant| variant.needs.is_baseline() && variant.signatures.contains(&signature));
+    let steps = all.find_map(|variant| variant.plan(before).ok().filter(|plan| plan.steps.len() == 1));
+    let Some(mut step) = steps.and_then(|plan| plan.steps.into_iter().next()) else {
+        return Err(Unfit(format!("finds no single dispatch for {before}")));
+    };
+    for slot in &mut step.bindings {
+        *slot = match *slot {
+            Slot::Output(0) => between,
+            Slot::Input(0) => Slot::Input(input),
+            other => other,
+        };
+    }
+    plan.steps.insert(0, step);
+    Ok(Plan { independent: false, ..plan })
+}
+
 /// What is added to sums.
 fn added(op: &MatMul) -> Added {
     Added { bias: op.bias, residual: op.residual, behind: op.residual_behind, ..Added::default() }
@@ -65,7 +107,7 @@ fn added(op: &MatMul) -> Added {
 fn dispatches(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
     match template {
         "bytes" => bytes(op, build, params),
-        "coop" => coop(op, build, params),
+        "coop" | FRAGMENTS => coop(op, build, params),
         "exchange" => exchange(op, build, params),
         "octets" => few_rows::octets(op, build, params),
         "pointwise" => pointwise(op, build, params),
@@ -271,99 +313,6 @@ fn cut(op: &MatMul, tiles: Size, bk: u32, most: u32, enough: u64) -> Result<u32,
     fixed("a number of parts", parts)
 }
 
-/// Tiles of a kernel of cooperative matrices of `mm` x `mn` x `mk`: `wm` x `wn` results for each subgroup of `wave`, whose teams
-/// share the sums in `slices`. Sums go to memory in `pieces`.
-struct Tiles {
-    bm: u32,
-    bn: u32,
-    bk: u32,
-    wm: u32,
-    wn: u32,
-    stages: u32,
-    ahead: u32,
-    matrix: [u32; 3],
-    wave: u32,
-    slices: u32,
-    pieces: u32,
-    /// Whether words of the next tile are read between products.
-    interleaved: bool,
-    /// Elements of an operand in 16 bytes.
-    pack: u32,
-}
-
-impl Tiles {
-    fn of(params: &Params, pack: u32) -> Result<Tiles, Unfit> {
-        let p = |name| params.get(name);
-        let or_one = |name| params.get(name).unwrap_or(1);
-        Ok(Tiles {
-            bm: p("bm")?,
-            bn: p("bn")?,
-            bk: p("bk")?,
-            wm: p("wm")?,
-            wn: p("wn")?,
-            stages: p("stages")?,
-            ahead: p("ahead")?,
-            matrix: [p("mm")?, p("mn")?, p("mk")?],
-            wave: p("wave")?,
-            slices: or_one("slices"),
-            pieces: or_one("pieces"),
-            interleaved: params.get("interleaved").is_ok_and(|flag| flag != 0),
-            pack,
-        })
-    }
-
-    /// Invocations of a team.
-    fn team(&self) -> u32 {
-        self.wave * (self.bm / self.wm) * (self.bn / self.wn)
-    }
-
-    /// 16-byte words of shared memory: the tiles of all teams, and later a piece of their sums.
-    fn words(&self, rhs_along_k: bool) -> u32 {
-        let row = |elements: u32| elements / self.pack + 1;
-        let right = if rhs_along_k { self.bn * row(self.bk) } else { self.bk * row(self.bn) };
-        let tiles = self.slices * self.stages * (self.bm * row(self.bk) + right);
-        tiles.max(self.slices * (self.bm / self.pieces) * (self.bn / 4 + 1))
-    }
-
-    /// Whether invocations have equal parts of the tiles, and matrices divide what subgroups have. Bytes that lie across k
-    /// are `turned`, in blocks of four words.
-    fn fit(&self, turned: bool) -> bool {
-        let [mm, mn, mk] = self.matrix;
-        let team = self.team();
-        let right = self.bn * self.bk / self.pack / if turned { 4 } else { 1 };
-        (self.bm * self.bk / self.pack).is_multiple_of(team)
-            && team.is_multiple_of(self.bk / self.pack)
-            && right.is_multiple_of(team)
-            && self.bm.is_multiple_of(self.wm)
-            && self.bn.is_multiple_of(self.wn)
-            && self.wm.is_multiple_of(mm * self.pieces)
-            && self.wn.is_multiple_of(mn)
-            && self.bk.is_multiple_of(mk)
-    }
-}
-
-/// Invocations and bytes of shared memory of tiles with `pack` elements of an operand in 16 bytes, whichever way operands lie.
-pub(crate) fn tile_needs(params: &Params, pack: u32) -> Result<(u32, u32), Unfit> {
-    let tiles = Tiles::of(params, pack)?;
-    let Tiles { bm, bn, bk, wm, wn, .. } = tiles;
-    let sizes = [bm, bn, bk, wm, wn, tiles.stages, tiles.ahead, tiles.slices, tiles.pieces, tiles.wave];
-    if sizes.iter().chain(&tiles.matrix).any(|size| !(1..=MOST_OF_A_TILE).contains(size)) {
-        return Err(Unfit(format!("has sizes of tiles that are not from 1 to {MOST_OF_A_TILE}")));
-    }
-    if tiles.stages.max(tiles.slices) > MOST_TILES || tiles.wave > MOST_LANES {
-        return Err(Unfit(format!(
-            "has over {MOST_TILES} stages or slices, or subgroups of over {MOST_LANES}"
-        )));
-    }
-    let words = tiles.words(true).max(tiles.words(false));
-    Ok((tiles.team() * tiles.slices, words * 16))
-}
-
-/// Rows or columns of a tile that somebody asks for, at most, tiles in shared memory, and invocations of a subgroup.
-const MOST_OF_A_TILE: u32 = 1024;
-const MOST_TILES: u32 = 16;
-const MOST_LANES: u32 = 128;
-
 /// What kernels of cooperative matrices are given besides the shape.
 pub(super) struct Sides {
     /// Elements from one left operand of the batch to the next.
@@ -393,9 +342,18 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         across: 1.into(),
         added: added(op),
         bindings: bindings(op),
-        more: normalized::constants(op),
+        more: (constants(op, params), Vec::new()),
     };
     coop_of(op, build, params, sides)
+}
+
+/// Constants behind those of all kernels of `coop.comp`.
+fn constants(op: &MatMul, params: &Params) -> Vec<u32> {
+    let normalized = op.lhs_norm.map(|epsilon| [1, epsilon.0.to_bits()]);
+    match params.get("ring") {
+        Ok(ring) => [&normalized.unwrap_or([0, 0])[..], &[ring]].concat(),
+        Err(_) => normalized.map_or(Vec::new(), Vec::from),
+    }
 }
 
 /// Bytes of the right operand that are read at a time.

@@ -22,6 +22,7 @@ pub(super) fn choose(
 ) -> Result<Choice, String> {
     let mut refused: Vec<(&Variant, String)> = Vec::new();
     for candidate in ranked(operation, target, tuning) {
+        let estimate = candidate.estimate(operation, target);
         match candidate.verdict {
             Verdict::Runs { plan, why } => {
                 let one_step = plan.steps.len() == 1;
@@ -34,6 +35,7 @@ pub(super) fn choose(
                     independent: plan.independent,
                     updates: plan.updates,
                     scratch: plan.scratch,
+                    estimate,
                     work: operation.work(),
                     text: OnceCell::new(),
                 });

@@ -41,6 +41,7 @@ pub(super) fn choose(kernel: &ForeignKernel, target: &Capabilities, work: Work) 
         scratch: Vec::new(),
         elementwise: false,
         updates: false,
+        estimate: None,
         work,
         text: OnceCell::new(),
     })

@@ -22,7 +22,7 @@ pub(in crate::plans) fn is_read(runs: Runs, length: Size) -> bool {
 /// Which runs the kernels of a template take.
 pub(super) fn taken(op: &MatMul, template: &str, params: &Params) -> Taken {
     let rows = |runs: Runs, row: Size| row.is(runs.length.into()) || (row * op.m).is(runs.length.into());
-    if template != "coop" || op.norm.is_some() {
+    if !super::is_coop(template) || op.norm.is_some() {
         return Taken::default();
     }
     let halves = op.lhs.size() == 2 && op.k.is_constant() && op.k.is_multiple_of(WORD);

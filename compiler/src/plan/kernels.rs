@@ -86,7 +86,10 @@ impl<'a> Takers<'a> {
         let [one, other] = [one, other].map(|op| Computation::Operation(Box::new(op.clone())));
         self.0.borrow_mut().iter_mut().all(|chooser| {
             let mut estimated = |computation| {
-                chooser.choose(computation, &SourceLocation::default()).ok().and_then(|choice| choice.estimate)
+                chooser
+                    .choose(computation, &SourceLocation::default())
+                    .ok()
+                    .and_then(|choice| choice.estimate)
             };
             estimated(&other).zip(estimated(&one)).is_some_and(|(other, one)| other < one)
         })

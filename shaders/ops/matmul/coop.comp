@@ -1,7 +1,8 @@
 // out[b] = lhs[b] * rhs[b] with cooperative matrices: a workgroup computes BM x BN results. SLICES teams of subgroups share
 // the inner dimension, in turns of BK; a subgroup of a team has WM x WN results as matrices of MM x MN. A team moves its tiles
 // through shared memory of its own, with the next AHEAD tiles on their way in registers; a team of one subgroup waits for
-// nobody. In the end sums go through shared memory, in PIECES, where teams' sums are added and neighbours are stored together.
+// nobody. In the end sums go through shared memory: in PIECES, where teams' sums are added and neighbours are stored together, or by
+// strips of each subgroup.
 // Rows of operands are read in 16-byte words where they are whole ones, or else in smaller ones. With PARTS > 1 the sums are
 // cut: part p of P goes to the p-th of P results, in the type of sums.
 #version 450
@@ -43,7 +44,8 @@ layout(constant_id = 16) const bool EVEN_K = false;  // BK divides K.
 layout(constant_id = 17) const uint SLICES = 1;
 layout(constant_id = 18) const uint PIECES = 1;      // Up to 6; divides a subgroup's matrices below one another.
 layout(constant_id = 19) const uint WORDS = 2048;    // Of shared memory: tiles, and in the end sums.
-layout(constant_id = 20) const bool QUADS = false;   // Rows of results are whole quads.
+// Rows of results: 0 begin anywhere, 1 are whole quads, 2 are whole octets of 16 bits, which leave by strips.
+layout(constant_id = 20) const uint RESULTS = 0;
 // Bytes of the operands that are read at a time: 16, 8, or 4 where rows begin anywhere. Rows along k have the left one's.
 layout(constant_id = 21) const uint RHS_BYTES = 16;
 layout(constant_id = 22) const uint LHS_BYTES = 16;
@@ -116,6 +118,11 @@ layout(set = 0, binding = 2) writeonly buffer Out { OUT_QUAD result[]; };
 layout(set = 0, binding = 2) writeonly buffer OutElements { OUT elements[]; };
 layout(set = 0, binding = 2) writeonly buffer OutSums { uvec4 part_sums[]; };
 layout(set = 0, binding = 2) writeonly buffer OutSumElements { ACC part_elements[]; };
+#if OUT_SIZE == 2
+layout(set = 0, binding = 2) writeonly buffer OutOctets { uvec4 result_octets[]; };
+layout(set = 0, binding = 3) readonly buffer BiasOctets { uvec4 bias_octets[]; };
+layout(set = 0, binding = 4) readonly buffer ResidualOctets { uvec4 residual_octets[]; };
+#endif
 layout(set = 0, binding = 3) readonly buffer Bias { OUT_QUAD bias[]; };
 layout(set = 0, binding = 3) readonly buffer BiasElements { OUT bias_elements[]; };
 layout(set = 0, binding = 4) readonly buffer Residual { OUT_QUAD residual[]; };
@@ -153,6 +160,7 @@ layout(push_constant) uniform Shape {
 #endif
 
 const bool OUT_IN_RUNS = IN_RUNS && PARTS == 1;
+const bool QUADS = RESULTS > 0;
 
 // A row of a tile is a word longer than its elements, which puts neighbouring rows into different banks.
 const uint LHS_WORDS = BK / PACK, LHS_ROW = LHS_WORDS + 1;
@@ -662,6 +670,11 @@ void finish(uint piece, uint team, uint my_row, uint my_column) {
     }
 }
 
+#if OUT_SIZE == 2 && !defined(OPERAND_I8)
+#define STRIPS
+#include "strips.glsl"
+#endif
+
 void main() {
     const uint batch = gl_WorkGroupID.z / PARTS, slice = gl_WorkGroupID.z % PARTS;
     const uint begin = PARTS == 1 ? 0 : slice * part, end = PARTS == 1 ? K : min(K, begin + part);
@@ -731,6 +744,12 @@ void main() {
     }
 #ifdef NORMALIZES
     if (NORMALIZED) find_moments();
+#endif
+#ifdef STRIPS
+    if (RESULTS == 2) {
+        finish_strips(my_row, my_column);
+        return;
+    }
 #endif
     finish(0, team, my_row, my_column);
     if (PIECES > 1) finish(1, team, my_row, my_column);

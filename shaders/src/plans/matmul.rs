@@ -406,8 +406,12 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     // Kernels are told of both sides, or of none.
     let dense = || sides.reads.is_some().then(|| runs::dense(op, sides.across));
     let writes = runs::writes(op, sides.across).filter(|_| whole_sums).or_else(dense);
-    let in_quads = if writes.is_none() || runs::in_quads(op) { quads(n) } else { 0 };
-    constants.extend([tiles.slices, tiles.pieces, shared, in_quads, sides.rhs.1, lhs_bytes]);
+    let results = match () {
+        () if whole_sums && tiles.are_strips() && op.out == DType::F16 && runs::in_octets(op) => 2,
+        () if writes.is_none() || runs::in_quads(op) => quads(n),
+        () => 0,
+    };
+    constants.extend([tiles.slices, tiles.pieces, shared, results, sides.rhs.1, lhs_bytes]);
     constants.extend([u32::from(sides.reads.is_some() || writes.is_some()), tiles.interleaved.into()]);
     constants.extend(sides.more.0);
     let (batch, z) = (narrow("the batch", op.batch)?, narrow("the batch", op.batch * u64::from(parts))?);

@@ -1,7 +1,7 @@
 //! Products whose left operand or result is runs of a larger tensor: what `coop.comp` is told of them.
 
 use halite_ops::{Operation, matmul::MatMul, runs::Runs};
-use halite_sizes::Size;
+use halite_sizes::{Size, is_worth};
 
 use super::normalized;
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
 
 /// Elements that results are stored in, and elements of 16-bit floats in the words that operands are read in.
 const QUAD: u64 = 4;
+const OCTET: u64 = 8;
 const WORD: u64 = 8;
 
 /// Whether a run of operands begins and ends with whole words.
@@ -85,6 +86,12 @@ pub(super) fn dense(op: &MatMul, across: Size) -> Writes {
 /// Whether results are stored in quads.
 pub(super) fn in_quads(op: &MatMul) -> bool {
     op.written.is_none_or(|runs| runs.pitch.is_multiple_of(QUAD) && runs.offset.is_multiple_of(QUAD))
+}
+
+/// Whether results are stored in octets.
+pub(super) fn in_octets(op: &MatMul) -> bool {
+    is_worth(|| op.n.is_multiple_of(OCTET))
+        && op.written.is_none_or(|runs| runs.pitch.is_multiple_of(OCTET) && runs.offset.is_multiple_of(OCTET))
 }
 
 /// Six push constants, for rows of so many elements of the left operand where it lies by itself. Operands are counted in words where so many bytes of them are read at a time, or else in elements.

@@ -51,17 +51,24 @@ impl Tiles {
         self.wave * (self.bm / self.wm) * (self.bn / self.wn)
     }
 
+    /// Whether results of 16 bits in whole octets leave by strips of each subgroup.
+    pub fn are_strips(&self) -> bool {
+        self.pack == 8 && self.slices == 1 && self.wn.is_multiple_of(8)
+    }
+
     /// 16-byte words of shared memory: the tiles of all teams, and later a piece of their sums.
     pub fn words(&self, rhs_along_k: bool) -> u32 {
         let row = |elements: u32| elements / self.pack + 1;
+        let strips =
+            if self.are_strips() { self.team() / self.wave * self.matrix[0] * (self.wn / 4 + 1) } else { 0 };
         if self.ring > 0 {
             // Behind the tile, a matrix of each subgroup, for devices that have elements in another order.
             let tiles = self.bm * row(self.bk) + self.team() / self.wave * MATRIX_WORDS;
-            return tiles.max(self.bm / self.pieces * (self.bn / 4 + 1));
+            return tiles.max(self.bm / self.pieces * (self.bn / 4 + 1)).max(strips);
         }
         let right = if rhs_along_k { self.bn * row(self.bk) } else { self.bk * row(self.bn) };
         let tiles = self.slices * self.stages * (self.bm * row(self.bk) + right);
-        tiles.max(self.slices * (self.bm / self.pieces) * (self.bn / 4 + 1))
+        tiles.max(self.slices * (self.bm / self.pieces) * (self.bn / 4 + 1)).max(strips)
     }
 
     /// Whether a kernel that reads the right operand in fragments has turns of whole rounds of them.

@@ -82,16 +82,6 @@ RIGHT placed(uvec4 words) {
 
 // Adds the products of the tile that begins at `k0`, and reads later steps.
 void multiply(uint my_row, uint k0) {
-    if (has_other_order != 0) {
-        for (uint k = 0; k < BK && k0 + k < K; k += 16) {
-            LOAD_LEFT(k)
-            [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
-                RIGHT right = placed(fragment((k0 + k) / 16, j));
-                ADD_PRODUCTS(j, right)
-            }
-        }
-        return;
-    }
     [[unroll]] for (uint s = 0; s < BK / 16; ++s) {
         if (!EVEN_K && k0 + s * 16 >= K) break;
         LOAD_LEFT(s * 16)
@@ -101,5 +91,53 @@ void multiply(uint my_row, uint k0) {
             ADD_PRODUCTS(j, right)
             ahead[slot] = fragment(k0 / 16 + s + RING, j);
         }
+    }
+}
+
+// The same where elements have another order.
+void multiply_placed(uint my_row, uint k0) {
+    for (uint k = 0; k < BK && k0 + k < K; k += 16) {
+        LOAD_LEFT(k)
+        [[unroll]] for (uint j = 0; j < ACROSS; ++j) {
+            RIGHT right = placed(fragment((k0 + k) / 16, j));
+            ADD_PRODUCTS(j, right)
+        }
+    }
+}
+
+// Whether each tile is kept once, since rows are added up meanwhile.
+#ifdef NORMALIZES
+const bool ONCE = NORMALIZED;
+#else
+const bool ONCE = false;
+#endif
+
+// Adds all products from `begin` on. Behind the last tile it is read again, which costs less than conditions do; only sums of rows
+// take each tile once.
+void multiply_all(uint begin, uint end, uint my_row, uint my_column) {
+    fetch(begin, 0);
+    first_fragments(begin, column0 + my_column);
+    find_order();
+    keep(begin, 0, 0);
+    barrier();
+    if (has_other_order != 0) {
+        for (uint k0 = begin; k0 < end; k0 += BK) {
+            multiply_placed(my_row, k0);
+            barrier();
+            if (k0 + BK < end) {
+                fetch(k0 + BK, 0);
+                keep(k0 + BK, 0, 0);
+            }
+            barrier();
+        }
+        return;
+    }
+    for (uint k0 = begin; k0 < end; k0 += BK) {
+        const uint next = k0 + BK < end ? k0 + BK : k0;
+        fetch(next, 0);
+        multiply(my_row, k0);
+        barrier();
+        if (!ONCE || next != k0) keep(next, 0, 0);
+        barrier();
     }
 }

@@ -91,6 +91,9 @@ fn estimate_by(
         return None;
     }
     match variant.template.as_str() {
+        "coop" if models::has_few_rows(operation) => {
+            matrices(&variant.params, plan, &target.hints, &models.few_rows)
+        }
         "coop" => matrices(&variant.params, plan, &target.hints, &models.products),
         "fragments" => matrices(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
@@ -354,7 +357,31 @@ mod tests {
         assert!(first("m=16,n=4096,k=4096").contains("coop16x"));
         assert_eq!(first("m=128,n=768,k=3072"), "matmul.f16.coop64x64x64cut8");
         assert!(first("m=512,n=2048,k=2048").contains("coop64x"));
-        assert_eq!(first("m=4096,n=4096,k=4096"), "matmul.f16.coop192x256x32");
+        assert_eq!(first("m=4096,n=4096,k=4096"), "matmul.f16.coop128x128x64");
+        assert_eq!(first("m=8192,n=8192,k=1024"), "matmul.f16.coop192x256x32");
+    }
+
+    #[test]
+    fn right_operands_in_fragments_are_for_many_rows() {
+        let target = Capabilities::of(Target::parse("hopper-h200-linux").unwrap());
+        let estimated = |shape: &str| {
+            let text = format!("matmul:{shape},lhs=f16,rhs=f16,out=f16,bias=true");
+            let operation = crate::parse(&text).unwrap();
+            let first = rank(&operation, &target, Tuning::shipped()).remove(0);
+            (first.variant.name.clone(), first.estimate(&operation, &target).unwrap())
+        };
+        for (shape, is_faster) in [
+            ("m=1576,n=3072,k=768", true),
+            ("m=13994,n=768,k=128", true),
+            ("m=512,n=4096,k=4096", true),
+            ("m=197,n=768,k=3072", false),
+            ("m=8,n=768,k=768", false),
+        ] {
+            let (name, time) = estimated(&format!("{shape},rhs_fragments=true"));
+            assert!(name.starts_with("matmul.f16.fragments"), "{name}");
+            let (_, plain) = estimated(&format!("{shape},rhs_transposed=true"));
+            assert_eq!(time < plain, is_faster, "{shape}: {time}, {plain}");
+        }
     }
 
     #[test]

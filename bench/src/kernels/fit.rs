@@ -33,6 +33,8 @@ pub struct Fit {
     pub folds: usize,
     /// Registers that are tried; none for those that are there.
     pub registers: Vec<f64>,
+    /// Names of constants that stay as they are, of [`Matrices::NAMES`].
+    pub keep: Vec<String>,
 }
 
 /// How good constants are on shapes.
@@ -70,6 +72,9 @@ impl Fit {
         let points: Vec<&Point> = data.points.iter().filter(|point| point.set == self.set).collect();
         let start =
             *Models::default().set(&self.set).ok_or_else(|| FitError::UnknownSet(self.set.clone()))?;
+        if let Some(name) = self.keep.iter().find(|name| !Matrices::NAMES.contains(&name.as_str())) {
+            return Err(FitError::UnknownConstant(name.clone()));
+        }
         let mut shapes: Vec<usize> = points.iter().map(|point| point.shape).collect();
         shapes.dedup();
         if shapes.len() < self.folds.max(2) {
@@ -84,8 +89,9 @@ impl Fit {
         let of_fold = |fold: usize, held: bool| -> Vec<&Point> {
             points.iter().copied().filter(|point| (fold_of(point) == fold) == held).collect()
         };
-        let fit =
-            |points: Vec<&Point>| Problem { data, points, set: &self.set, start }.solved(&self.registers);
+        let fit = |points: Vec<&Point>| {
+            Problem { data, points, set: &self.set, start, keep: &self.keep }.solved(&self.registers)
+        };
         let (all, of_folds) = thread::scope(|scope| {
             let fit = &fit;
             let spawned = |fold| {
@@ -132,6 +138,7 @@ struct Problem<'a> {
     points: Vec<&'a Point>,
     set: &'a str,
     start: Matrices,
+    keep: &'a [String],
 }
 
 impl Problem<'_> {
@@ -149,7 +156,7 @@ impl Problem<'_> {
 
     /// The constants that a search finds, and the sum of squares there. Constants stay positive, since their logarithms are searched.
     fn search(&self, from: Matrices, factor: f64) -> (Matrices, f64) {
-        let groups = free(&from);
+        let groups = free(&from, self.keep);
         let values = from.values();
         let origin: Vec<f64> = groups.iter().map(|group| values[group[0]].ln()).collect();
         let constants = |at: &[f64]| {
@@ -171,13 +178,13 @@ impl Problem<'_> {
     }
 }
 
-/// The constants that are searched, by their places; several places are one constant. What is 0 stays 0.
-fn free(constants: &Matrices) -> Vec<Vec<usize>> {
+/// The constants that are searched, by their places; several places are one constant. What is 0 or kept stays as it is.
+fn free(constants: &Matrices, keep: &[String]) -> Vec<Vec<usize>> {
     let values = constants.values();
     let place = |name: &str| Matrices::NAMES.iter().position(|known| *known == name).unwrap_or_default();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, name) in Matrices::NAMES.iter().enumerate() {
-        if *name == STEPPED || values[index] <= 0.0 {
+        if *name == STEPPED || values[index] <= 0.0 || keep.iter().any(|kept| kept == name) {
             continue;
         }
         let tied = TIED.iter().find(|(_, second)| second == name).map(|(first, _)| place(first));
@@ -287,7 +294,7 @@ mod tests {
     fn known_constants_are_found_again() {
         let models = Models { products: others(), ..Models::default() };
         let data = Data::made(&models, "matmul", 25, |_| 1.0);
-        let fit = Fit { set: "PRODUCTS".to_owned(), folds: 5, registers: Vec::new() };
+        let fit = Fit { set: "PRODUCTS".to_owned(), folds: 5, registers: Vec::new(), keep: Vec::new() };
         let fitted = fit.run(&data).expect("there are shapes");
         assert!(fitted.before.error > 0.2, "{}", fitted.text());
         assert!(fitted.after.error < 0.01 && fitted.held_out.error < 0.02, "{}", fitted.text());
@@ -306,7 +313,8 @@ mod tests {
         let models = Models { images, ..Models::default() };
         // A deterministic disturbance of up to 5 %.
         let data = Data::made(&models, "conv2d", 40, |n| 0.95 + (n * 37 % 101) as f64 * 1e-3);
-        let fit = Fit { set: "IMAGES".to_owned(), folds: 4, registers: vec![60.0, 90.0, 110.0] };
+        let fit =
+            Fit { set: "IMAGES".to_owned(), folds: 4, registers: vec![60.0, 90.0, 110.0], keep: Vec::new() };
         let fitted = fit.run(&data).expect("there are shapes");
         assert_eq!(fitted.constants.registers, 110.0, "{}", fitted.text());
         assert!((0.01..0.05).contains(&fitted.after.error), "{}", fitted.text());
@@ -316,7 +324,9 @@ mod tests {
     #[test]
     fn what_cannot_be_fitted_is_told() {
         let data = Data::made(&Models::default(), "matmul", 3, |_| 1.0);
-        let fit = |set: &str| Fit { set: set.to_owned(), folds: 5, registers: Vec::new() }.run(&data);
+        let fit = |set: &str| {
+            Fit { set: set.to_owned(), folds: 5, registers: Vec::new(), keep: Vec::new() }.run(&data)
+        };
         assert!(matches!(fit("PRODUCTS"), Err(FitError::FewShapes { shapes: 3, wanted: 5, .. })));
         assert!(matches!(fit("OTHERS"), Err(FitError::UnknownSet(_))));
     }

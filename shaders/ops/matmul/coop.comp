@@ -708,15 +708,13 @@ void main() {
     [[unroll]] for (uint i = 0; i < row_sums.length(); ++i) row_sums[i] = vec2(0.0);
 #endif
 
+#ifdef FRAGMENTS
+    multiply_all(begin, end, my_row, my_column);
+#else
     const uint turn = SLICES * BK, mine = begin + team * BK;
     [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {
         if (mine + slot * turn < end) fetch(mine + slot * turn, slot);
     }
-#ifdef FRAGMENTS
-    // While words of both operands are on their way.
-    first_fragments(mine, column0 + my_column);
-    find_order();
-#endif
     if (mine < end) keep(mine, 0, 0);
     meet();
     uint stage = 0;
@@ -727,12 +725,8 @@ void main() {
             const uint k0 = first + slot * turn + team * BK;
             const uint next = k0 + AHEAD * turn;
             if (!INTERLEAVED && next < end) fetch(next, slot);
-#ifdef FRAGMENTS
-            multiply(my_row, k0);
-#else
             // Without a next tile this one is read again, which costs less than conditions do.
             if (SLICES == 1 || k0 < end) multiply(stage, my_row, my_column, next < end ? next : k0, slot);
-#endif
             if (STAGES == 1) {
                 meet();
             } else {
@@ -742,6 +736,7 @@ void main() {
             meet();
         }
     }
+#endif
 #ifdef NORMALIZES
     if (NORMALIZED) find_moments();
 #endif

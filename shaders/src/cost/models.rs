@@ -103,11 +103,21 @@ impl Matrices {
     }
 }
 
+/// Most rows of a product that count as few.
+const MOST_FEW_ROWS: u64 = 128;
+
+/// Whether an operation is a product of few rows.
+pub(super) fn has_few_rows(operation: &Operation) -> bool {
+    matches!(operation, Operation::MatMul(op) if op.m.value() <= MOST_FEW_ROWS)
+}
+
 /// The constants of all kinds of kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Models {
     /// Products of matrices.
     pub products: Matrices,
+    /// The same of few rows.
+    pub few_rows: Matrices,
     /// Products whose right operand is in fragments.
     pub fragments: Matrices,
     /// Convolutions of one place, and of windows that were written to memory.
@@ -123,6 +133,7 @@ pub struct Models {
 /// What estimates use.
 pub(super) const MODELS: Models = Models {
     products: PRODUCTS,
+    few_rows: FEW_ROWS,
     fragments: FRAGMENTS,
     unfolded: UNFOLDED,
     images: IMAGES,
@@ -138,11 +149,13 @@ impl Default for Models {
 
 impl Models {
     /// The names of the sets, as in the source; each is for some templates of variants.
-    pub const NAMES: [&str; 6] = ["PRODUCTS", "FRAGMENTS", "UNFOLDED", "IMAGES", "TAPS", "PADDED"];
+    pub const NAMES: [&str; 7] =
+        ["PRODUCTS", "FEW_ROWS", "FRAGMENTS", "UNFOLDED", "IMAGES", "TAPS", "PADDED"];
 
-    /// The name of the set that estimates of a template use; `None` where they use none.
-    pub fn name_of(template: &str) -> Option<&'static str> {
+    /// The name of the set that estimates of a template use for an operation; `None` where they use none.
+    pub fn name_of(operation: &Operation, template: &str) -> Option<&'static str> {
         match template {
+            "coop" if has_few_rows(operation) => Some("FEW_ROWS"),
             "coop" => Some("PRODUCTS"),
             "fragments" => Some("FRAGMENTS"),
             "points" | "unfolded" | "folded" => Some("UNFOLDED"),
@@ -157,6 +170,7 @@ impl Models {
     pub fn set(&mut self, name: &str) -> Option<&mut Matrices> {
         match name {
             "PRODUCTS" => Some(&mut self.products),
+            "FEW_ROWS" => Some(&mut self.few_rows),
             "FRAGMENTS" => Some(&mut self.fragments),
             "UNFOLDED" => Some(&mut self.unfolded),
             "IMAGES" => Some(&mut self.images),
@@ -178,11 +192,29 @@ impl Models {
     }
 }
 
-/// Fitted by least squares of logarithms to 1,680 times of 56 shapes that were drawn by lot, of 196 to 25,088 rows, by 30 tilings on an
+/// Fitted by `bench fit` to 958 times of 30 shapes, 18 of them drawn by lot, of 193 to 22,445 rows, by all tilings on an H200 (driver
+/// 580.159.04), with weights that were not in caches. The differences are 7 %. On shapes that were held out of the fit the choice took
+/// 1.022 times the best, in the geometric mean, and 1.13 at most.
+const PRODUCTS: Matrices = Matrices {
+    launch: 3.4005,
+    begin: 0.5958,
+    turn: 0.3998,
+    alone: 0.3683,
+    turn_products: 0.0444,
+    products: 0.0699,
+    moved: 0.3084,
+    moved_right: 0.3084,
+    results: 0.4468,
+    slices: 0.2734,
+    add: 2.1624,
+    registers: OTHER_REGISTERS,
+};
+
+/// The same for few rows, with an earlier end of the kernels. Fitted by least squares of logarithms to 1,680 times of 56 shapes that were drawn by lot, of 196 to 25,088 rows, by 30 tilings on an
 /// H200 (driver 580.159.04), with weights that were not in caches; times far above the best counted less. The root mean square of the
 /// differences is 12 %. On these shapes the choice took 1.010 times the best, in the geometric mean, and 1.15 at most; fitted to four fifths
 /// of them, it took 1.006 times the best for the others, and 1.07 at most.
-const PRODUCTS: Matrices = Matrices {
+const FEW_ROWS: Matrices = Matrices {
     launch: 2.2332,
     begin: 0.732,
     turn: 0.1007,
@@ -197,20 +229,21 @@ const PRODUCTS: Matrices = Matrices {
     registers: OTHER_REGISTERS,
 };
 
-/// The same with the right operand in fragments, of which nothing goes through shared memory.
+/// The same with the right operand in fragments, of which nothing goes through shared memory: 216 times of 18 of those shapes. The
+/// differences are 6 %; on shapes that were held out the choice took 1.023 times the best, and 1.18 at most.
 const FRAGMENTS: Matrices = Matrices {
-    launch: 2.2332,
-    begin: 0.732,
-    turn: 0.1007,
+    launch: 3.5839,
+    begin: 1.8395,
+    turn: 0.3845,
     alone: 0.0192,
-    turn_products: 0.02,
-    products: 0.109,
-    moved: 0.6107,
-    moved_right: 0.1,
-    results: 0.5775,
+    turn_products: 0.0698,
+    products: 0.0587,
+    moved: 0.2811,
+    moved_right: 0.0753,
+    results: 0.2985,
     slices: 0.0,
     add: 0.9446,
-    registers: OTHER_REGISTERS,
+    registers: 90.0,
 };
 
 /// Convolutions: those of 1x1, and of windows that were written to memory, beside which `TAPS` and `UNFOLD` were fitted. 22 shapes of up to 512
@@ -286,9 +319,17 @@ mod tests {
             models.set(name).unwrap().launch = 100.0;
         }
         assert!(
-            [models.products, models.fragments, models.unfolded, models.images, models.taps, models.padded]
-                .iter()
-                .all(|set| set.launch == 100.0)
+            [
+                models.products,
+                models.few_rows,
+                models.fragments,
+                models.unfolded,
+                models.images,
+                models.taps,
+                models.padded
+            ]
+            .iter()
+            .all(|set| set.launch == 100.0)
         );
         assert!(models.set("OTHERS").is_none());
     }

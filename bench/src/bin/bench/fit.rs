@@ -22,6 +22,9 @@ pub struct Flags {
     /// Registers beside sums and tiles that are tried, such as 40,60,90; they count in steps. Default: those of the constants that are there
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     registers: Vec<f64>,
+    /// Constants that stay as they are, such as launch,alone: those of which these shapes say nothing
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    keep: Vec<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -47,7 +50,12 @@ pub fn run(flags: &Flags) -> Result<bool> {
     let sets: Vec<String> = if flags.sets.is_empty() { all() } else { flags.sets.clone() };
     let mut fitted = Vec::new();
     for set in sets {
-        let fit = Fit { set: set.clone(), folds: flags.folds as usize, registers: flags.registers.clone() };
+        let fit = Fit {
+            set: set.clone(),
+            folds: flags.folds as usize,
+            registers: flags.registers.clone(),
+            keep: flags.keep.clone(),
+        };
         match fit.run(&data) {
             Ok(one) => fitted.push(one),
             // Of sets that nobody named those with few shapes are left out.

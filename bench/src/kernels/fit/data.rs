@@ -3,7 +3,7 @@
 use std::{str::FromStr as _, sync::Arc};
 
 use halite_ops::Operation;
-use halite_shaders::{Models, Plan, Variant};
+use halite_shaders::{Matrices, Models, Plan, Variant};
 use halite_targets::{Capabilities, Target};
 use serde_json::Value as Json;
 
@@ -32,6 +32,9 @@ pub enum FitError {
     /// No such constants.
     #[error("there are no constants '{0}'; there are {names}", names = Models::NAMES.join(", "))]
     UnknownSet(String),
+    /// No such constant of a set.
+    #[error("there is no constant '{0}'; there are {names}", names = Matrices::NAMES.join(", "))]
+    UnknownConstant(String),
     /// Too few shapes to hold some out.
     #[error("{shapes} shapes have times of variants that use {set}, of {wanted} that are wanted at least")]
     FewShapes {
@@ -137,7 +140,9 @@ impl Data {
         let models = Models::default();
         let first = self.points.len();
         for (variant, seconds, recorded) in measured {
-            let (Some(set), Ok(plan)) = (Models::name_of(&variant.template), variant.plan(&operation)) else {
+            let (Some(set), Ok(plan)) =
+                (Models::name_of(&operation, &variant.template), variant.plan(&operation))
+            else {
                 continue;
             };
             let (operation, seconds) = (operation.clone(), *seconds);

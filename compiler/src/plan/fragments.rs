@@ -55,3 +55,45 @@ fn wanted(op: &MatMul) -> Option<Operation> {
     let wanted = MatMul { rhs_fragments: true, rhs_transposed: false, ..op.clone() };
     wanted.check().is_ok().then_some(Operation::MatMul(wanted))
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, Values};
+    use halite_targets::{Capabilities, Target};
+
+    use super::*;
+    use crate::{
+        CompileOptions, Control, Function, Program, backend::vulkan::Vulkan, build::Builder,
+        plan::flow::Step, plan::plan,
+    };
+
+    /// Operations at load, and whether weights are in fragments, of a product of so many rows for targets.
+    fn planned(targets: &[&str], rows: u64) -> (usize, bool) {
+        let mut b = Builder::new();
+        let x = b.input("x", DType::F16.into(), &[rows, 128]).unwrap();
+        let values = (0..128 * 768).map(|i| f64::from(i % 7)).collect();
+        let weights = b.values(DType::F16, &[128, 768], &Values::Float(values)).unwrap();
+        let y = b.matmul(x, weights).unwrap();
+        b.output("y", y);
+        let graph = b.finish().unwrap();
+        let program = Program { functions: vec![Function::new("main", vec![graph])], model: None };
+        let targets = targets.iter().map(|name| Capabilities::of(Target::parse(name).unwrap())).collect();
+        let options = CompileOptions { targets, baseline: false, ..CompileOptions::default() };
+        let plan = plan(&program, &options, &Vulkan::new(&options.tuning), &Control::new()).unwrap();
+        let in_fragments = |step: &Step| match step {
+            Step::Compute { computation: Computation::Operation(op), .. } => {
+                matches!(&**op, Operation::MatMul(op) if op.rhs_fragments)
+            }
+            _ => false,
+        };
+        (plan.pool.packings.len(), plan.functions[0][0].steps.iter().any(in_fragments))
+    }
+
+    #[test]
+    fn weights_of_many_rows_are_in_fragments_where_all_targets_are_faster() {
+        assert_eq!(planned(&["hopper-h200-linux"], 13_994), (2, true));
+        assert_eq!(planned(&["hopper-h200-linux"], 4), (0, false), "few rows");
+        assert_eq!(planned(&["hopper-h200-linux", "cpu-swiftshader-unknown"], 13_994), (0, false));
+        assert_eq!(planned(&["valhall-g78-android30"], 13_994), (0, false), "no matrix units");
+    }
+}

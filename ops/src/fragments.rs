@@ -84,7 +84,7 @@ mod tests {
     fn the_way_back_is_the_other_way() {
         let (terms, columns) = (48_u64, 32_u64);
         let numbers = Values::Int((0..(terms * columns / 2) as i64).collect());
-        let there = copies(terms, columns, true).remove(0).reference(&[numbers.clone()]);
+        let there = copies(terms, columns, true).remove(0).reference(std::slice::from_ref(&numbers));
         let here = back(terms, columns).reference(&there).remove(0);
         let (Values::Int(here), Values::Int(numbers)) = (here, numbers) else {
             panic!("integers stay integers")

@@ -327,14 +327,32 @@ mod tests {
         let fit = |set: &str| {
             Fit { set: set.to_owned(), folds: 5, registers: Vec::new(), keep: Vec::new() }.run(&data)
         };
-        assert!(matches!(fit("PRODUCTS"), Err(FitError::FewShapes { shapes: 3, wanted: 5, .. })));
+        assert!(matches!(fit("PRODUCTS"), Err(FitError::FewShapes { wanted: 5, .. })));
         assert!(matches!(fit("OTHERS"), Err(FitError::UnknownSet(_))));
     }
 
     #[test]
     fn equal_constants_stay_equal_and_zero_stays_zero() {
-        let groups = |constants: &Matrices| free(constants).len();
+        let groups = |constants: &Matrices| free(constants, &[]).len();
         let other = Matrices { turn: 0.1, alone: 0.1, slices: 0.0, ..others() };
         assert_eq!((groups(&others()), groups(&other)), (10, 8));
+    }
+
+    #[test]
+    fn kept_constants_stay() {
+        let models = Models { products: others(), ..Models::default() };
+        let data = Data::made(&models, "matmul", 25, |_| 1.0);
+        let keep = |name: &str| Fit {
+            set: "PRODUCTS".to_owned(),
+            folds: 5,
+            registers: Vec::new(),
+            keep: vec![name.to_owned()],
+        };
+        let start = Models::default().products;
+        let fitted = keep("launch").run(&data).unwrap();
+        assert_eq!(fitted.constants.launch, start.launch);
+        assert_ne!(fitted.constants.turn, start.turn);
+        let error = keep("lunch").run(&data).unwrap_err();
+        assert!(error.to_string().contains("there is no constant 'lunch'; there are launch, "), "{error}");
     }
 }

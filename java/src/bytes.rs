@@ -6,11 +6,14 @@ use jni::{Env, objects::JByteBuffer, sys::jint};
 
 use crate::failure::{Failure, Result};
 
-/// A part of a direct buffer of Java's, for the time of a native method.
+/// A part of a direct buffer of Java's, for the time of a native method, or as long as somebody holds the buffer.
 pub struct Direct {
     address: *mut u8,
     part: Range<usize>,
 }
+
+// SAFETY: the address is that of memory which is no thread's own.
+unsafe impl Send for Direct {}
 
 impl Direct {
     /// The part of a buffer that begins at an offset. Buffers that are not direct, and parts that reach beyond them, are refused.
@@ -35,7 +38,7 @@ impl Direct {
     /// Reads.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the virtual machine told the address and the number of bytes, the part is within, and the buffer is an argument of
-        // the native method that runs, so its memory stays. Java's half says that nobody writes to it meanwhile.
+        // the native method that runs, or held beside this, so its memory stays. Java's half says that nobody writes to it meanwhile.
         unsafe { std::slice::from_raw_parts(self.address.add(self.part.start), self.part.len()) }
     }
 

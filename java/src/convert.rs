@@ -87,3 +87,9 @@ pub fn shape(env: &Env<'_>, given: &JLongArray<'_>) -> Result<Vec<usize>> {
         .collect::<Option<_>>()
         .ok_or_else(|| Failure::invalid(format!("{sizes:?} is no shape")))
 }
+
+/// A type of elements by its name.
+pub fn element_type(env: &Env<'_>, given: &JString<'_>) -> Result<halite::ElementType> {
+    let name = text(env, given)?;
+    name.parse().map_err(|_| Failure::invalid(format!("'{name}' is no type of elements")))
+}

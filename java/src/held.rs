@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use halite::{CancelToken, Embedder, Generator, Outputs, Sampler, Sequence, Session, State, Tensor};
+use halite::{
+    CancelToken, Embedder, ExternalMemory, Generator, Outputs, Sampler, Sequence, Session, SharedMemory,
+    State, Tensor,
+};
 use jni::{
     Env, EnvUnowned,
     objects::{JClass, JLongArray},
@@ -40,6 +43,10 @@ pub enum Held {
     Sampler(Chooser),
     /// A language model that makes vectors.
     Embedder(Embedder),
+    /// Memory that others also use.
+    Memory(SharedMemory),
+    /// A handle of such memory, until it is given away.
+    External(Arc<Mutex<Option<ExternalMemory>>>),
     /// A switch that stops work.
     Token(CancelToken),
 }
@@ -98,6 +105,10 @@ finder! {
     sampler: Sampler -> Chooser;
     /// A language model that makes vectors.
     embedder: Embedder -> Embedder;
+    /// Memory that others also use.
+    memory: Memory -> SharedMemory;
+    /// A handle of such memory.
+    external: External -> Arc<Mutex<Option<ExternalMemory>>>;
     /// A switch that stops work.
     token: Token -> CancelToken;
 }

@@ -1,6 +1,6 @@
 //! Native methods of `org.halite.Tensor`: elements go in and out by direct buffers.
 
-use halite::{ElementType, Tensor};
+use halite::Tensor;
 use jni::{
     EnvUnowned,
     objects::{JByteBuffer, JClass, JLongArray, JString},
@@ -10,7 +10,7 @@ use jni::{
 use crate::{
     bytes::Direct,
     convert,
-    failure::{Failure, enter},
+    failure::enter,
     held::{self, Held, hold},
 };
 
@@ -27,9 +27,7 @@ pub extern "system" fn Java_org_halite_Native_tensor<'local>(
     session: jlong,
 ) -> jlong {
     enter(env, |env| {
-        let name = convert::text(env, &element_type)?;
-        let element_type: ElementType =
-            name.parse().map_err(|_| Failure::invalid(format!("'{name}' is no type of elements")))?;
+        let element_type = convert::element_type(env, &element_type)?;
         let shape = convert::shape(env, &shape)?;
         let elements = Direct::part(env, &buffer, offset, length)?;
         let session = if session == 0 { None } else { Some(held::session(session)?) };

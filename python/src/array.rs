@@ -63,6 +63,18 @@ pub fn dtype<'py>(py: Python<'py>, of: ElementType) -> PyResult<Bound<'py, PyAny
     }
 }
 
+/// The type of elements that NumPy's `dtype()` understands; `bfloat16` also by its name.
+pub fn element_type(given: &Bound<'_, PyAny>) -> PyResult<ElementType> {
+    let py = given.py();
+    let is_named = given.extract::<String>().is_ok_and(|name| name == "bfloat16");
+    if is_named {
+        return Ok(ElementType::BF16);
+    }
+    let name = py.import("numpy")?.call_method1("dtype", (given,))?.str()?.to_string();
+    let found = NAMES.iter().find(|(_, own)| *own == name).map(|(element, _)| *element);
+    found.ok_or_else(|| invalid(py, &format!("tensors have no elements of type '{name}'")))
+}
+
 /// A NumPy array of what turns into one. Numbers and lists of Python take the type that is declared; what has a type of its own keeps
 /// it.
 pub fn array_of<'py>(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use halite::{DeviceKind, Drivers};
 use pyo3::{prelude::*, types::PyDict};
 
-use crate::{error::OrRaise, work::short};
+use crate::{error::OrRaise, external, work::short};
 
 /// The drivers that a call names: linked in, or plug-ins as well.
 pub fn drivers(plugins: bool, options: Option<BTreeMap<String, String>>) -> Drivers {
@@ -69,6 +69,20 @@ impl DeviceInfo {
             properties.set_item(name, value)?;
         }
         Ok(properties)
+    }
+
+    /// The kinds of memory that it shares with others, by name: whether it does `import` and `export` them, and the `alignment` of
+    /// memory of the process.
+    #[getter]
+    fn external_memory(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        external::support(py, &self.0)
+    }
+
+    /// Vulkan's UUIDs of the device and of its driver, 16 bytes each, which say whether opaque handles have a meaning to both sides; `None`
+    /// for devices without.
+    #[getter]
+    fn uuids(&self) -> Option<([u8; 16], [u8; 16])> {
+        self.0.uuids()
     }
 
     fn __repr__(&self) -> String {

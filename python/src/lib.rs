@@ -2,7 +2,7 @@
 //!
 //! It translates objects, NumPy arrays, exceptions and signals, and does nothing that a program in Rust could not do as
 //! well. While the library works, the interpreter's lock is released (`work.rs`).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod array;
 mod compiled;
@@ -10,10 +10,13 @@ mod device;
 mod direct;
 mod embedder;
 mod error;
+mod external;
 mod function;
 mod generator;
 mod info;
 mod inputs;
+#[allow(unsafe_code, reason = "memory and handles of others come by addresses and numbers")]
+mod lent;
 mod messages;
 mod options;
 mod outputs;
@@ -25,6 +28,7 @@ mod prompt;
 mod running;
 mod sequence;
 mod session;
+mod shared;
 mod source;
 mod state;
 mod steps;
@@ -41,6 +45,7 @@ mod _halite {
         compiled::{Compiled, compile, inspect},
         device::{Device, DeviceInfo, devices, unavailable_drivers},
         embedder::Embedder,
+        external::ExternalMemory,
         function::Function,
         generator::Generator,
         info::{FunctionInfo, ValueInfo},
@@ -53,6 +58,7 @@ mod _halite {
         progress::Progress,
         sequence::Sequence,
         session::Session,
+        shared::SharedMemory,
         state::State,
         steps::Sampler,
         stream::Stream,

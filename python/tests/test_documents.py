@@ -13,7 +13,13 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = ["docs/tutorials/python.md", "docs/how-to/python-onnxruntime.md", "docs/how-to/python-torch.md", "python/README.md"]
+PAGES = [
+    "docs/tutorials/python.md",
+    "docs/how-to/external-memory.md",
+    "docs/how-to/python-onnxruntime.md",
+    "docs/how-to/python-torch.md",
+    "python/README.md",
+]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONAL = {"rapidocr_onnxruntime", "torch", "onnxscript"}
 """Packages that not everybody has."""

@@ -73,7 +73,8 @@ fn gather(options: &Options) -> Result<Parts> {
     };
     let library = packages::library(&c)?;
     let abi = library.rsplit_once(".so.").context("the library's name has no version")?.1.to_owned();
-    let parts = Parts { program, c, wheel, java, aar, version: version()?, abi, date: date()? };
+    let quick = options.quick;
+    let parts = Parts { program, c, wheel, java, aar, version: version()?, abi, date: date()?, quick };
     if !options.native {
         hold(&parts, &library)?;
     }

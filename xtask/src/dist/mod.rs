@@ -52,11 +52,14 @@ pub struct Options {
     /// Link with this machine's own linker, and let its glibc decide how old a system may be
     #[arg(long)]
     native: bool,
+    /// Pack archives and Debian packages quickly, which makes them larger: for tests
+    #[arg(long)]
+    quick: bool,
     /// Make everything twice and compare; install each package into a root of its own, without compilers, and run the demo there
     #[arg(long)]
     check: bool,
     /// No packages: tools without linked drivers, and the plug-ins, laid out as they are installed
-    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "java", "without_java", "aar", "without_aar", "native", "check"])]
+    #[arg(long, conflicts_with_all = ["program", "c", "wheel", "without_wheel", "java", "without_java", "aar", "without_aar", "native", "quick", "check"])]
     plugins: bool,
     /// With --plugins: not optimized, for tests of the layout
     #[arg(long, requires = "plugins")]
@@ -80,6 +83,15 @@ pub struct Parts {
     pub abi: String,
     /// Seconds since 1970 that files in packages are dated with.
     pub date: u64,
+    /// Whether to pack quickly.
+    pub quick: bool,
+}
+
+impl Parts {
+    /// How hard archives are packed: `xz`'s levels.
+    pub fn level(&self) -> &'static str {
+        if self.quick { "0" } else { "6" }
+    }
 }
 
 /// Builds, packages, and checks if that was asked for.

@@ -95,7 +95,7 @@ fn archive(parts: &Parts, tree: &Tree, to: &Path) -> Result<PathBuf> {
     tree.settle(parts.date)?;
     let name = tree.root.file_name().context("a tree has a name")?.to_string_lossy().into_owned();
     let path = to.join(format!("{name}.tar.xz"));
-    tree.archive(&path, parts.date)?;
+    tree.archive(&path, parts.date, parts.level())?;
     Ok(path)
 }
 
@@ -203,7 +203,8 @@ impl Debian {
         tree.write("DEBIAN/control", control)?;
         tree.settle(parts.date)?;
         let path = to.join(format!("{}_{}_{architecture}.deb", self.name, parts.version));
-        let mut build = command("dpkg-deb", &["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]);
+        let mut build = command("dpkg-deb", &["--root-owner-group", "-Zxz", "--threads-max=1"]);
+        build.arg(format!("-z{}", parts.level())).arg("--build");
         build.arg(&tree.root).arg(&path).env("SOURCE_DATE_EPOCH", parts.date.to_string());
         output(&mut build)?;
         Ok(path)

@@ -84,7 +84,7 @@ impl Tree {
     }
 
     /// An archive of it, whose only entry at the top is a folder with its name.
-    pub fn archive(&self, to: &Path, date: u64) -> Result<()> {
+    pub fn archive(&self, to: &Path, date: u64, level: &str) -> Result<()> {
         let name = self.root.file_name().context("a tree has a name")?.to_string_lossy().into_owned();
         let above = self.root.parent().context("a tree lies in a folder")?;
         let date = format!("--mtime=@{date}");
@@ -93,7 +93,7 @@ impl Tree {
         let mut tar = command("tar", &flags);
         tar.arg(to).arg("-C").arg(above).arg(name);
         // One thread: with more the blocks depend on the machine.
-        shell::run(tar.env("XZ_OPT", "-6 -T1"))
+        shell::run(tar.env("XZ_OPT", format!("-{level} -T1")))
     }
 }
 

@@ -195,6 +195,37 @@ final class Native {
 
     static native void tensorRead(long tensor, ByteBuffer target, int offset, int length);
 
+    static native long[] memorySupport(long session, String kind);
+
+    static native byte[] memoryUuids(long session);
+
+    static native long memoryCreate(long session, String kind, long bytes);
+
+    static native long memoryOpen(long session, long external);
+
+    static native long memoryOfBuffer(long session, ByteBuffer buffer, int offset, int length);
+
+    static native long memoryOfHardwareBuffer(long session, Object buffer, long bytes);
+
+    static native long memoryExport(long memory, String kind);
+
+    static native long memoryBytes(long memory);
+
+    static native long memoryTensor(long memory, String elementType, long[] shape, long offset);
+
+    static native void memoryWrite(long memory, long offset, long tensor);
+
+    static native void memoryAcquire(long memory);
+
+    static native void memoryRelease(long memory);
+
+    static native long external(
+            String kind, int descriptor, long bytes, int memoryType, boolean isDedicated);
+
+    static native long[] externalFacts(long external);
+
+    static native int externalDetach(long external);
+
     static native long token();
 
     static native void cancel(long token);

@@ -55,6 +55,7 @@ public final class JavaTests {
         tests.put("state goes on, is reset, forked, saved and loaded", JavaTests::state);
         tests.put("many threads run one session", JavaTests::threads);
         tests.put("compiled models are kept in the app's folder", JavaTests::caches);
+        SharedTests.add(tests);
         TextTests.add(tests);
         tests.put("the interface says what may be null", JavaTests::nullness);
         int failed = 0;
@@ -418,11 +419,11 @@ public final class JavaTests {
 
     // What tests share.
 
-    private static Session digits() {
+    static Session digits() {
         return Session.builder().model(digits).device(device).withoutCache().build();
     }
 
-    private static Tensor picture() {
+    static Tensor picture() {
         return Tensor.of(ElementType.FLOAT32, picture, 1, 1, 16, 16);
     }
 
@@ -459,7 +460,7 @@ public final class JavaTests {
         return words;
     }
 
-    private static int most(float[] numbers) {
+    static int most(float[] numbers) {
         int best = 0;
         for (int i = 1; i < numbers.length; i += 1) {
             best = numbers[i] > numbers[best] ? i : best;
@@ -468,7 +469,7 @@ public final class JavaTests {
     }
 
     /** The number of an open file, which Android tells and desktop Java hides. */
-    private static int number(FileDescriptor file) throws ReflectiveOperationException {
+    static int number(FileDescriptor file) throws ReflectiveOperationException {
         Field field = FileDescriptor.class.getDeclaredField("fd");
         field.setAccessible(true);
         return field.getInt(file);

@@ -22,6 +22,8 @@ _Told = Union[bool, Callable[["Progress"], object], None]
 _Sizes = Union[int, tuple[int, int], Iterable[int]]
 _ChatMessage = Union[Mapping[str, str], tuple[str, str]]
 _Prompt = Union[str, _List[int], Iterable[_ChatMessage]]
+# A JSON schema as text, or as `json` reads it.
+_Schema = Union[str, bool, Mapping[str, Any]]
 _Shapes = Union[_List[int], _List[_List[int]]]
 
 @final
@@ -216,12 +218,27 @@ class Generator:
         repeat_last: int | None = None,
         seed: int | None = None,
         ignore_end: bool = False,
+        json_schema: _Schema | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...
     def step(
         self, writers: _List[tuple[Sequence, Sampler]], /, *, timeout: float | None = None, cancel: CancelToken | None = None
     ) -> list[int | Literal["end", "context"]]: ...
+    def schema_sampler(
+        self,
+        schema: _Schema,
+        /,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repeat_penalty: float | None = None,
+        repeat_last: int | None = None,
+        seed: int | None = None,
+        ignore_end: bool = False,
+    ) -> Sampler: ...
     @property
     def batch(self) -> int: ...
     def sequence(self) -> Sequence: ...
@@ -331,6 +348,7 @@ class Sequence:
         repeat_last: int | None = None,
         seed: int | None = None,
         ignore_end: bool = False,
+        json_schema: _Schema | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...

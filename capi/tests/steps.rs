@@ -127,7 +127,8 @@ fn answers_follow_schemas_alone_and_in_steps() {
         let text = |sequence| {
             let tokens = owned(made(|out| halite_sequence_tokens(sequence, out)).unwrap());
             let tokens = &tokens[3..];
-            let text = made(|out| halite_generator_text(generator, tokens.as_ptr(), tokens.len(), out)).unwrap();
+            let text =
+                made(|out| halite_generator_text(generator, tokens.as_ptr(), tokens.len(), out)).unwrap();
             let text = taken(text);
             let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
             assert!(value["a"] == "in the" || value["a"] == 12, "{value}");
@@ -152,7 +153,8 @@ fn answers_follow_schemas_alone_and_in_steps() {
             (c"{\"not\": {}}".as_ptr(), HALITE_ERROR_UNSUPPORTED, "'not'"),
         ] {
             generation.json_schema = schema;
-            let told = made(|out| halite_generator_schema_sampler(generator, &generation, out)).err().unwrap();
+            let told =
+                made(|out| halite_generator_schema_sampler(generator, &generation, out)).err().unwrap();
             assert!(told.kind == kind && told.text.contains(part), "{}", told.text);
         }
         sequences.into_iter().for_each(|own| halite_sequence_free(own));

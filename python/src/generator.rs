@@ -113,8 +113,17 @@ impl Generator {
         cancel: Option<&CancelToken>,
     ) -> PyResult<Stream> {
         let json_schema = schema::given(json_schema)?;
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end, json_schema };
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
         let tokens = prompt::tokens(&own.get().0, prompt)?;
         let sequence = Generator::sequence(own, py)?;
         let bounds = Bounds::new(py, timeout, cancel, None)?;
@@ -157,8 +166,17 @@ impl Generator {
         ignore_end: bool,
     ) -> PyResult<Sampler> {
         let json_schema = Some(schema::read(schema)?);
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end, json_schema };
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
         Ok(Sampler::of(wanted.sampler(&self.0), ignore_end))
     }
 

@@ -94,8 +94,17 @@ impl Sequence {
         cancel: Option<&CancelToken>,
     ) -> PyResult<Stream> {
         let json_schema = schema::given(json_schema)?;
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end, json_schema };
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
         let bounds = Bounds::new(py, timeout, cancel, None)?;
         let written = (own.get().tokens.clone(), own.clone().into_any().unbind());
         Stream::new(py, written, own.get().tokens.generator(), &wanted, max_tokens, stop, bounds)

@@ -39,8 +39,17 @@ impl Sampler {
         seed: Option<u64>,
         ignore_end: bool,
     ) -> Sampler {
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end, json_schema: None };
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema: None,
+        };
         Sampler::of(Inner::new(wanted.sampling()), ignore_end)
     }
 

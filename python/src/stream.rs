@@ -2,7 +2,9 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use halite::{Generator, JsonSchema, RunOptions, Sampler, Sampling, Sequence as Inner, Stop, StopTexts, TextDecoder};
+use halite::{
+    Generator, JsonSchema, RunOptions, Sampler, Sampling, Sequence as Inner, Stop, StopTexts, TextDecoder,
+};
 use parking_lot::Mutex;
 use pyo3::{prelude::*, types::PyString};
 

@@ -251,8 +251,7 @@ fn texts_follow_the_schema_of_a_file() {
         std::fs::write(&file, schema).unwrap();
         run("halite", &[&["generate", &model, "--device=vulkan", "--prompt=in", &flag], flags].concat())
     };
-    let schema =
-        r#"{"type": "object", "properties": {"a": {"enum": ["in the", 12]}, "b": {"type": "boolean"}}, "required": ["a", "b"]}"#;
+    let schema = r#"{"type": "object", "properties": {"a": {"enum": ["in the", 12]}, "b": {"type": "boolean"}}, "required": ["a", "b"]}"#;
     // What is wrong with a schema is told with its file, before the model is loaded.
     for (wrong, code, text) in [
         ("{", 1, "is no JSON"),

@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
     task::{Context, Poll},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
@@ -17,7 +18,12 @@ use hyper::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{error::Refusal, work::now};
+use super::error::Refusal;
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
 
 /// Answers so far.
 static ANSWERS: AtomicU64 = AtomicU64::new(0);

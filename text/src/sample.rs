@@ -31,6 +31,9 @@ pub struct Sampling {
     pub seed: u64,
 }
 
+/// Tokens of which one is drawn before a look at what a schema allows, at most: as many as devices draw of.
+const FEW: usize = 64;
+
 impl Default for Sampling {
     fn default() -> Self {
         Sampling {
@@ -213,11 +216,15 @@ impl Sampler {
 
     /// The next token after `before`. `None` where there are no logits, or none of them is a number.
     ///
-    /// Where a schema is followed, the token is chosen of all first. If it may not come, one is chosen of those that may.
+    /// Where a schema is followed, and the most likely token or one of few is wanted, it is chosen of all first. If it may not come, one
+    /// is chosen of those that may. Where many count, only those that may come are looked at.
     pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let chosen = self.chosen(logits, before, false)?;
-        if self.takes(chosen) {
-            return self.noted(chosen, logits);
+        let are_few = self.sampling.temperature <= 0.0 || (1..=FEW).contains(&self.sampling.top_k);
+        if !self.follows_schema() || are_few {
+            let chosen = self.chosen(logits, before, false)?;
+            if self.takes(chosen) {
+                return self.noted(chosen, logits);
+            }
         }
         self.choose_allowed(logits, before)
     }
@@ -473,15 +480,17 @@ mod tests {
         let tokens = Arc::new(TokenTexts::new(texts.iter().map(|text| (text.to_vec(), false))));
         let schema = Schema::parse(r#"{"enum": [1, 2]}"#).unwrap();
         let logits = [1.0, 2.0, 0.0, 3f32.ln(), 2.0];
-        let mut sampler = Sampler::constrained(open(), &schema, tokens.clone());
-        let mut counts = [0; 5];
-        for _ in 0..4000 {
-            let mut own =
-                Sampler { random: sampler.random, ..Sampler::constrained(open(), &schema, tokens.clone()) };
-            counts[own.choose(&logits, &[]).unwrap() as usize] += 1;
-            sampler.random = own.random;
+        for top_k in [0, 5] {
+            let sampling = Sampling { top_k, ..open() };
+            let (mut random, mut counts) = (0, [0; 5]);
+            for _ in 0..4000 {
+                let own = Sampler::constrained(sampling.clone(), &schema, tokens.clone());
+                let mut own = Sampler { random, ..own };
+                counts[own.choose(&logits, &[]).unwrap() as usize] += 1;
+                random = own.random;
+            }
+            assert!((900..1100).contains(&counts[2]) && counts[2] + counts[3] == 4000, "{counts:?}");
         }
-        assert!((900..1100).contains(&counts[2]) && counts[2] + counts[3] == 4000, "{counts:?}");
         // Somebody else draws: what may not come is refused, and leaves everything as it is.
         let mut own = Sampler::constrained(open(), &schema, tokens);
         assert!(own.is_drawn_elsewhere() && own.follows_schema() && !own.takes(4) && !own.takes(0));

@@ -5,7 +5,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use halite::{Sampler, Sampling, Sequence, Stop, StopTexts, Tensor};
+use halite::{Generator, JsonSchema, Sampler, Sampling, Sequence, Stop, StopTexts, Tensor};
 use parking_lot::Mutex;
 
 use crate::{
@@ -81,9 +81,12 @@ pub struct halite_generation {
     pub repeat_penalty: f32,
     /// Whether the model continues after the token that ends a text; then it is a token like others.
     pub ignore_end: bool,
+    /// A JSON schema as text: what is written is one JSON value that follows it, and then ends. May be NULL. Schemas that no value
+    /// follows, and keywords that are not supported, are errors.
+    pub json_schema: *const c_char,
 }
 
-// SAFETY: the size comes first; zeros are no limit, no texts, nobody, the most likely token, and an end where the text ends.
+// SAFETY: the size comes first; zeros are no limit, no texts, nobody, the most likely token, an end where the text ends, and no schema.
 unsafe impl Grows for halite_generation {
     const NAME: &'static str = "halite_generation";
     const FIRST: usize = std::mem::offset_of!(halite_generation, repeat_penalty) + 1;
@@ -100,6 +103,27 @@ impl halite_generation {
             repeat_last: self.repeat_last,
             seed: self.seed,
             ..Sampling::default()
+        }
+    }
+
+    /// The schema that it states.
+    ///
+    /// # Safety
+    /// The text is null or ends with a zero.
+    pub(crate) unsafe fn schema(&self) -> Result<Option<JsonSchema>> {
+        if self.json_schema.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        let text = unsafe { raw::text(self.json_schema, "json_schema") }?;
+        Ok(Some(JsonSchema::parse(text)?))
+    }
+
+    /// What chooses tokens of a generator so.
+    pub(crate) fn sampler(&self, generator: &Generator, schema: Option<&JsonSchema>) -> Sampler {
+        match schema {
+            Some(schema) => generator.schema_sampler(self.sampling(), schema),
+            None => Sampler::new(self.sampling()),
         }
     }
 }
@@ -213,7 +237,11 @@ pub unsafe extern "C" fn halite_sequence_generate(
         if texts.iter().any(|text| text.is_empty()) {
             return Err(Failure::invalid("a text that ends what is written is not empty"));
         }
-        let why = with(sequence, |own| write(own, &stated, &texts, &bounds))?;
+        let schema = stated.schema()?;
+        let why = with(sequence, |own| {
+            let sampler = stated.sampler(own.generator(), schema.as_ref());
+            write(own, &stated, sampler, &texts, &bounds)
+        })?;
         if !stop.is_null() {
             Out::value(stop, "stop")?.set(why);
         }
@@ -224,6 +252,7 @@ pub unsafe extern "C" fn halite_sequence_generate(
 fn write(
     sequence: &mut Sequence,
     stated: &halite_generation,
+    mut sampler: Sampler,
     texts: &[&str],
     bounds: &Bounds,
 ) -> Result<halite_stop> {
@@ -240,7 +269,6 @@ fn write(
     let mut by_text = false;
     let most = if stated.most > 0 { stated.most } else { usize::MAX };
     sequence.ignore_end(stated.ignore_end);
-    let mut sampler = Sampler::new(stated.sampling());
     let why = sequence.generate(&mut sampler, most, &bounds.options, |piece| {
         let (text, ended) = stops.push(&piece.text);
         by_text = ended;

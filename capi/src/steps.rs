@@ -55,7 +55,7 @@ fn locked<'a, T>(all: &[&'a Mutex<T>], what: &str) -> Result<Vec<MutexGuard<'a, 
 }
 
 /// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL
-/// takes the most likely ones.
+/// takes the most likely ones. `json_schema` is an error here: `halite_generator_schema_sampler` takes it.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn halite_sampler_create(
@@ -66,7 +66,34 @@ pub unsafe extern "C" fn halite_sampler_create(
     call("halite_sampler_create", || unsafe {
         let out = Out::handle(out, "out")?;
         let stated = raw::structure(generation)?;
+        if !stated.json_schema.is_null() {
+            return Err(Failure::invalid(
+                "a sampler that follows 'json_schema' knows the tokens of a model: halite_generator_schema_sampler makes it",
+            ));
+        }
         let sampler = Mutex::new(Sampler::new(stated.sampling()));
+        out.give(halite_sampler { sampler, ignore_end: stated.ignore_end });
+        Ok(())
+    })
+}
+
+/// Makes a sampler for sequences of this generator, whose tokens make one JSON value that follows `json_schema` of `generation`,
+/// and then end. The rest is as with `halite_sampler_create`.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_schema_sampler(
+    generator: *const halite_generator,
+    generation: *const halite_generation,
+    out: *mut *mut halite_sampler,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_schema_sampler", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let (generator, stated) = (raw::handle(generator, "generator")?, raw::structure(generation)?);
+        let Some(schema) = stated.schema()? else {
+            return Err(Failure::invalid("'json_schema' is NULL, and the sampler is to follow it"));
+        };
+        let sampler = Mutex::new(stated.sampler(generator.inner(), Some(&schema)));
         out.give(halite_sampler { sampler, ignore_end: stated.ignore_end });
         Ok(())
     })

@@ -63,7 +63,8 @@ layouts! {
     halite_piece { struct_size, text, text_size, token }
     halite_generation {
         struct_size, most, stops, stop_count, told, context, seed, top_k, repeat_last, temperature, top_p, min_p, repeat_penalty,
-        ignore_end
+        ignore_end,
+        json_schema
     }
 }
 

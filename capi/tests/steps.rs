@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::ptr;
+use std::{ffi::CStr, ptr};
 
 use common::{models::*, *};
 use halite_c::{builder::*, device::*, failure::*, generator::*, sequence::*, steps::*, tokens::*};
@@ -109,6 +109,56 @@ fn who_takes_a_step_is_checked() {
         both.into_iter().for_each(|own| halite_sequence_free(own));
         [one, other].into_iter().for_each(|own| halite_sampler_free(own));
         halite_sampler_free(ptr::null_mut());
+        halite_generator_free(generator);
+        halite_device_free(device);
+    }
+}
+
+#[test]
+fn answers_follow_schemas_alone_and_in_steps() {
+    const SCHEMA: &CStr = c"{\"type\": \"object\", \"properties\": {\"a\": {\"enum\": [\"in the\", 12]}}, \"required\": [\"a\"]}";
+    let Some(device) = device() else { return };
+    let generator = of_several(device, HALITE_CHOOSE_ON_AUTO);
+    // SAFETY: handles are ours, the structure states its size, texts end with a zero.
+    unsafe {
+        let mut generation: halite_generation = std::mem::zeroed();
+        generation.struct_size = size_of::<halite_generation>();
+        (generation.temperature, generation.json_schema, generation.most) = (1.0, SCHEMA.as_ptr(), 50);
+        let text = |sequence| {
+            let tokens = owned(made(|out| halite_sequence_tokens(sequence, out)).unwrap());
+            let tokens = &tokens[3..];
+            let text =
+                made(|out| halite_generator_text(generator, tokens.as_ptr(), tokens.len(), out)).unwrap();
+            let text = taken(text);
+            let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            assert!(value["a"] == "in the" || value["a"] == 12, "{value}");
+            text
+        };
+        let sequences = [(); 2].map(|()| sequence_of(generator, &[5, 6, 7]));
+        let mut stop = 0;
+        outcome(halite_sequence_generate(sequences[0], &generation, ptr::null(), &mut stop)).unwrap();
+        assert_eq!(stop, HALITE_STOP_END);
+        let sampler = made(|out| halite_generator_schema_sampler(generator, &generation, out)).unwrap();
+        let mut writer = halite_writer { sequence: sequences[1], sampler, token: 0, stop: 0 };
+        while writer.stop == 0 {
+            outcome(halite_generator_step(generator, &mut writer, 1, ptr::null())).unwrap();
+        }
+        assert_eq!(text(sequences[0]), text(sequences[1]));
+        // Samplers of no model, and of no schema; schemas that are none, and that are not supported.
+        let refused = made(|out| halite_sampler_create(&generation, out)).err().unwrap();
+        assert!(refused.text.contains("halite_generator_schema_sampler makes it"), "{}", refused.text);
+        for (schema, kind, part) in [
+            (ptr::null(), HALITE_ERROR_INVALID_INPUT, "'json_schema' is NULL"),
+            (c"{".as_ptr(), HALITE_ERROR_INVALID_INPUT, "is no JSON"),
+            (c"{\"not\": {}}".as_ptr(), HALITE_ERROR_UNSUPPORTED, "'not'"),
+        ] {
+            generation.json_schema = schema;
+            let told =
+                made(|out| halite_generator_schema_sampler(generator, &generation, out)).err().unwrap();
+            assert!(told.kind == kind && told.text.contains(part), "{}", told.text);
+        }
+        sequences.into_iter().for_each(|own| halite_sequence_free(own));
+        halite_sampler_free(sampler);
         halite_generator_free(generator);
         halite_device_free(device);
     }

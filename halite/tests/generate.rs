@@ -8,6 +8,7 @@ mod drafts;
 mod encoders;
 mod matrix;
 mod recurrent;
+mod schemas;
 
 use std::{
     fs,
@@ -18,8 +19,8 @@ use std::{
 
 use common::{builder, device, repo};
 use halite::{
-    CacheType, CancelToken, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Message, Next,
-    Progress, RunOptions, Sampler, Sampling, Sequence, Stage, Stop,
+    CacheType, CancelToken, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Message, Progress,
+    RunOptions, Sampler, Sampling, Sequence, Stage, Stop,
 };
 
 /// A model with what llama.cpp made of it.
@@ -435,54 +436,4 @@ fn scores_are_those_of_logits() {
     let other = other.generator(GeneratorOptions::new().context(64)).unwrap();
     let refused = other.sequence().unwrap().score(&tokens[..2], &options).unwrap_err();
     assert!(refused.message().contains("GeneratorOptions::scoring"), "{refused}");
-}
-
-/// Whether tokens are a JSON object, or the beginning of one.
-fn is_object(generator: &Generator, tokens: &[u32]) -> bool {
-    let bytes: Vec<u8> = tokens.iter().flat_map(|token| generator.bytes(*token)).collect();
-    match serde_json::from_slice::<serde_json::Value>(&bytes) {
-        Ok(value) => value.is_object(),
-        Err(error) => error.is_eof() && bytes.trim_ascii_start().first().is_none_or(|byte| *byte == b'{'),
-    }
-}
-
-#[test]
-fn answers_that_have_to_be_objects_are() {
-    let Some(device) = device() else { return };
-    let options = RunOptions::new();
-    for place in [ChooseOn::Host, ChooseOn::Device] {
-        let given = GeneratorOptions::new().context(64).batch(2).choose_on(place);
-        let model = repo("compiler/tests/data/gguf/llama.gguf");
-        let generator = builder(&device).model(model).generator(given).unwrap();
-        let begun = || {
-            let mut sequence = generator.sequence().unwrap();
-            sequence.prompt(&[5, 6, 7], &options).unwrap();
-            sequence
-        };
-        for sampling in
-            [Sampling::greedy(), Sampling { temperature: 1.5, top_k: 0, seed: 3, ..Sampling::default() }]
-        {
-            let (mut alone, mut told) = (begun(), Vec::new());
-            let mut sampler = generator.json_sampler(sampling.clone());
-            let each = |piece: &halite::Piece| {
-                told.push(piece.token);
-                ControlFlow::Continue(())
-            };
-            alone.generate(&mut sampler, 40, &options, each).unwrap();
-            assert!(!told.is_empty() && is_object(&generator, &told), "{}", generator.text(&told));
-            // The same in steps with a sequence that may write what it likes.
-            let (mut own, mut other) = (begun(), begun());
-            let mut samplers = [generator.json_sampler(sampling.clone()), Sampler::new(Sampling::greedy())];
-            let [json, plain] = &mut samplers;
-            let mut steps = Vec::new();
-            while steps.len() < told.len() {
-                let next = generator.step(&mut [(&mut own, &mut *json), (&mut other, &mut *plain)], &options);
-                match next.unwrap()[0] {
-                    Next::Token(token) => steps.push(token),
-                    _ => break,
-                }
-            }
-            assert!(!steps.is_empty() && is_object(&generator, &steps), "{}", generator.text(&steps));
-        }
-    }
 }

@@ -28,6 +28,9 @@ class _HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 _MemorySupport = TypedDict("_MemorySupport", {"import": bool, "export": bool, "alignment": int})
+
+# A JSON schema as text, or as `json` reads it.
+_Schema = Union[str, bool, Mapping[str, Any]]
 _Shapes = Union[_List[int], _List[_List[int]]]
 
 @final
@@ -255,12 +258,27 @@ class Generator:
         repeat_last: int | None = None,
         seed: int | None = None,
         ignore_end: bool = False,
+        json_schema: _Schema | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...
     def step(
         self, writers: _List[tuple[Sequence, Sampler]], /, *, timeout: float | None = None, cancel: CancelToken | None = None
     ) -> list[int | Literal["end", "context"]]: ...
+    def schema_sampler(
+        self,
+        schema: _Schema,
+        /,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repeat_penalty: float | None = None,
+        repeat_last: int | None = None,
+        seed: int | None = None,
+        ignore_end: bool = False,
+    ) -> Sampler: ...
     @property
     def batch(self) -> int: ...
     def sequence(self) -> Sequence: ...
@@ -370,6 +388,7 @@ class Sequence:
         repeat_last: int | None = None,
         seed: int | None = None,
         ignore_end: bool = False,
+        json_schema: _Schema | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
     ) -> Stream: ...

@@ -8,7 +8,7 @@ use pyo3::{prelude::*, types::PyString};
 use crate::{
     error::{OrRaise, invalid},
     options::{Bounds, CancelToken, precision, tuning},
-    prompt,
+    prompt, schema,
     sequence::Sequence,
     session::{Choices, Session},
     source,
@@ -91,7 +91,7 @@ impl Generator {
     /// Writes on behind a prompt (a text, messages, or tokens) in a sequence of its own: an iterator of texts.
     #[pyo3(signature = (
         prompt, *, max_tokens=256, stop=None, temperature=None, top_k=None, top_p=None, min_p=None, repeat_penalty=None,
-        repeat_last=None, seed=None, ignore_end=false, timeout=None, cancel=None
+        repeat_last=None, seed=None, ignore_end=false, json_schema=None, timeout=None, cancel=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn generate(
@@ -108,18 +108,29 @@ impl Generator {
         repeat_last: Option<usize>,
         seed: Option<u64>,
         ignore_end: bool,
+        json_schema: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
         cancel: Option<&CancelToken>,
     ) -> PyResult<Stream> {
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end };
+        let json_schema = schema::given(json_schema)?;
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
         let tokens = prompt::tokens(&own.get().0, prompt)?;
         let sequence = Generator::sequence(own, py)?;
         let bounds = Bounds::new(py, timeout, cancel, None)?;
         sequence.tokens.begin(py, tokens, &bounds)?;
         let tokens = sequence.tokens.clone();
         let sequence = Py::new(py, sequence)?.into_any();
-        Stream::new(py, (tokens, sequence), &wanted, max_tokens, stop, bounds)
+        Stream::new(py, (tokens, sequence), &own.get().0, &wanted, max_tokens, stop, bounds)
     }
 
     /// The next token of each of these sequences, as its sampler chooses it, which is added to it: what is behind all of them is computed
@@ -133,6 +144,40 @@ impl Generator {
         cancel: Option<&CancelToken>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         steps::step(py, &self.0, &writers, &Bounds::new(py, timeout, cancel, None)?)
+    }
+
+    /// A sampler for sequences of this generator whose tokens make one JSON value that follows a schema (a text, or a dictionary), and
+    /// then end.
+    #[pyo3(signature = (
+        schema, /, *, temperature=None, top_k=None, top_p=None, min_p=None, repeat_penalty=None, repeat_last=None, seed=None,
+        ignore_end=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
+    fn schema_sampler(
+        &self,
+        schema: &Bound<'_, PyAny>,
+        temperature: Option<f32>,
+        top_k: Option<usize>,
+        top_p: Option<f32>,
+        min_p: Option<f32>,
+        repeat_penalty: Option<f32>,
+        repeat_last: Option<usize>,
+        seed: Option<u64>,
+        ignore_end: bool,
+    ) -> PyResult<Sampler> {
+        let json_schema = Some(schema::read(schema)?);
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
+        Ok(Sampler::of(wanted.sampler(&self.0), ignore_end))
     }
 
     /// How many sequences take a step together at most.

@@ -26,6 +26,7 @@ mod profile;
 mod progress;
 mod prompt;
 mod running;
+mod schema;
 mod sequence;
 mod session;
 mod shared;

@@ -6,7 +6,7 @@ use pyo3::{prelude::*, pybacked::PyBackedBytes, types::PyBytes};
 
 use crate::{
     options::{Bounds, CancelToken},
-    prompt,
+    prompt, schema,
     stream::{Stream, Wanted},
     tokens::Tokens,
 };
@@ -73,7 +73,7 @@ impl Sequence {
     /// Writes on behind its tokens: an iterator of texts. See `Generator.generate`.
     #[pyo3(signature = (
         *, max_tokens=256, stop=None, temperature=None, top_k=None, top_p=None, min_p=None, repeat_penalty=None, repeat_last=None,
-        seed=None, ignore_end=false, timeout=None, cancel=None
+        seed=None, ignore_end=false, json_schema=None, timeout=None, cancel=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python, and defaults")]
     fn generate(
@@ -89,14 +89,25 @@ impl Sequence {
         repeat_last: Option<usize>,
         seed: Option<u64>,
         ignore_end: bool,
+        json_schema: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
         cancel: Option<&CancelToken>,
     ) -> PyResult<Stream> {
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end };
+        let json_schema = schema::given(json_schema)?;
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema,
+        };
         let bounds = Bounds::new(py, timeout, cancel, None)?;
         let written = (own.get().tokens.clone(), own.clone().into_any().unbind());
-        Stream::new(py, written, &wanted, max_tokens, stop, bounds)
+        Stream::new(py, written, own.get().tokens.generator(), &wanted, max_tokens, stop, bounds)
     }
 
     /// Takes the tokens behind the first `count` back, which takes no time.

@@ -39,13 +39,29 @@ impl Sampler {
         seed: Option<u64>,
         ignore_end: bool,
     ) -> Sampler {
-        let wanted =
-            Wanted { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last, seed, ignore_end };
-        Sampler { inner: Arc::new(Mutex::new(Inner::new(wanted.sampling()))), ignore_end }
+        let wanted = Wanted {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            repeat_last,
+            seed,
+            ignore_end,
+            json_schema: None,
+        };
+        Sampler::of(Inner::new(wanted.sampling()), ignore_end)
     }
 
     fn __repr__(&self) -> String {
         "Sampler()".to_owned()
+    }
+}
+
+impl Sampler {
+    /// One that chooses as this does.
+    pub fn of(inner: Inner, ignore_end: bool) -> Sampler {
+        Sampler { inner: Arc::new(Mutex::new(inner)), ignore_end }
     }
 }
 

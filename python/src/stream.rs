@@ -2,7 +2,9 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use halite::{RunOptions, Sampler, Sampling, Sequence as Inner, Stop, StopTexts, TextDecoder};
+use halite::{
+    Generator, JsonSchema, RunOptions, Sampler, Sampling, Sequence as Inner, Stop, StopTexts, TextDecoder,
+};
 use parking_lot::Mutex;
 use pyo3::{prelude::*, types::PyString};
 
@@ -28,9 +30,18 @@ pub struct Wanted {
     pub repeat_last: Option<usize>,
     pub seed: Option<u64>,
     pub ignore_end: bool,
+    pub json_schema: Option<JsonSchema>,
 }
 
 impl Wanted {
+    /// What chooses tokens of a generator so.
+    pub fn sampler(&self, generator: &Generator) -> Sampler {
+        match &self.json_schema {
+            Some(schema) => generator.schema_sampler(self.sampling(), schema),
+            None => Sampler::new(self.sampling()),
+        }
+    }
+
     /// With the library's own choices for the rest.
     pub fn sampling(&self) -> Sampling {
         let own = Sampling::default();
@@ -189,6 +200,7 @@ impl Stream {
     pub fn new(
         py: Python<'_>,
         (tokens, sequence): (Tokens, Py<PyAny>),
+        generator: &Generator,
         wanted: &Wanted,
         most: usize,
         stop: Option<&Bound<'_, PyAny>>,
@@ -205,7 +217,7 @@ impl Stream {
             return Err(invalid(py, "a text that ends an answer is not empty"));
         }
         let writing = Writing {
-            sampler: Sampler::new(wanted.sampling()),
+            sampler: wanted.sampler(generator),
             decoder: TextDecoder::default(),
             stops: StopTexts::new(stops),
             left: most,

@@ -284,3 +284,26 @@ def test_who_takes_a_step_is_checked(device):
     token.cancel()
     with pytest.raises(halite.Error, match="cancelled"):
         several.step([(full, sampler)], cancel=token)
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"enum": ["in the", 12]}}, "required": ["a"]}
+
+
+def test_answers_follow_schemas(llama):
+    for schema in (SCHEMA, json.dumps(SCHEMA)):
+        stream = llama.generate([5, 6, 7], max_tokens=50, temperature=1, seed=1, json_schema=schema)
+        assert json.loads("".join(stream))["a"] in ("in the", 12) and stream.stop == "end"
+    sequence = llama.sequence()
+    sequence.prompt([5, 6, 7])
+    assert sequence.generate(max_tokens=50, temperature=1, seed=1, json_schema=SCHEMA).read() == stream.text
+    # The same in steps.
+    sequence.prompt([5, 6, 7])
+    sampler = llama.schema_sampler(SCHEMA, temperature=1, seed=1)
+    while llama.step([(sequence, sampler)]) != ["end"]:
+        pass
+    assert llama.text(sequence.tokens[3:]) == stream.text
+    for wrong, text in (("{", "is no JSON"), ({"not": {}}, "'not'"), (False, "no value")):
+        with pytest.raises(halite.Error, match=text):
+            llama.generate("a", json_schema=wrong)
+    with pytest.raises(TypeError):
+        llama.schema_sampler({"enum": [object()]})

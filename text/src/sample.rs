@@ -31,6 +31,9 @@ pub struct Sampling {
     pub seed: u64,
 }
 
+/// Tokens of which one is drawn before a look at what a schema allows, at most: as many as devices draw of.
+const FEW: usize = 64;
+
 impl Default for Sampling {
     fn default() -> Self {
         Sampling {
@@ -114,7 +117,6 @@ impl Likely {
         let logprob = |logit: f32| (f64::from(logit - first) - sum.ln()) as f32;
         let mut top: Vec<(u32, f32)> =
             (0u32..).zip(logits.iter().copied()).filter(|(_, logit)| !logit.is_nan()).collect();
-        let descending = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if count < top.len() {
             top.select_nth_unstable_by(count, descending);
             top.truncate(count);
@@ -178,20 +180,72 @@ impl Sampler {
         &self.sampling
     }
 
-    /// The next token after `before`. `None` where there are no logits, or none of them is a number.
-    pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let chosen = self.chosen(logits, before);
-        if let (Some(answer), Some(token)) = (&mut self.answer, chosen) {
-            answer.add(token);
-        }
-        if let Some(count) = self.wanted {
-            self.likely = chosen.and_then(|token| Likely::of(token, logits, count));
-        }
-        chosen
+    /// Whether its tokens have to follow a schema.
+    pub fn follows_schema(&self) -> bool {
+        self.answer.is_some()
     }
 
-    fn chosen(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
-        let (s, answer) = (&self.sampling, self.answer.as_ref());
+    /// Whether nothing but a schema keeps a device from choosing in its place: then the device draws, and [`Sampler::takes`] says
+    /// whether that token may come.
+    pub fn is_drawn_elsewhere(&self) -> bool {
+        self.wanted.is_none() && self.bias.is_empty() && !self.sampling.is_penalized()
+    }
+
+    /// Where it is in its random numbers: for those who draw in its place ahead of what they need.
+    pub fn drawn_so_far(&self) -> u64 {
+        self.random
+    }
+
+    /// Goes back to a place in its random numbers.
+    pub fn draw_again_from(&mut self, place: u64) {
+        self.random = place;
+    }
+
+    /// Takes a token that was drawn in its place, if a schema allows it there. Otherwise [`Sampler::choose_allowed`] chooses.
+    pub fn takes(&mut self, token: u32) -> bool {
+        match &mut self.answer {
+            None => true,
+            Some(answer) => {
+                answer.takes(token) && {
+                    answer.add(token);
+                    true
+                }
+            }
+        }
+    }
+
+    /// The next token after `before`. `None` where there are no logits, or none of them is a number.
+    ///
+    /// Where a schema is followed, and the most likely token or one of few is wanted, it is chosen of all first. If it may not come, one
+    /// is chosen of those that may. Where many count, only those that may come are looked at.
+    pub fn choose(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
+        let are_few = self.sampling.temperature <= 0.0 || (1..=FEW).contains(&self.sampling.top_k);
+        if !self.follows_schema() || are_few {
+            let chosen = self.chosen(logits, before, false)?;
+            if self.takes(chosen) {
+                return self.noted(chosen, logits);
+            }
+        }
+        self.choose_allowed(logits, before)
+    }
+
+    /// The next token of those that a schema allows, where one that was drawn of all is not allowed.
+    pub fn choose_allowed(&mut self, logits: &[f32], before: &[u32]) -> Option<u32> {
+        let chosen = self.chosen(logits, before, true)?;
+        self.takes(chosen);
+        self.noted(chosen, logits)
+    }
+
+    /// Keeps how likely a token was, if somebody wants to know.
+    fn noted(&mut self, chosen: u32, logits: &[f32]) -> Option<u32> {
+        if let Some(count) = self.wanted {
+            self.likely = Likely::of(chosen, logits, count);
+        }
+        Some(chosen)
+    }
+
+    fn chosen(&mut self, logits: &[f32], before: &[u32], only_allowed: bool) -> Option<u32> {
+        let s = &self.sampling;
         let recent = &before[before.len().saturating_sub(s.repeat_last)..];
         let times = match s.is_penalized() {
             true => times(recent),
@@ -204,69 +258,64 @@ impl Sampler {
                 None => logit,
             }
         };
+        let mask = self.answer.as_ref().filter(|_| only_allowed).map(Constrained::mask);
         let all = (0u32..).zip(logits).map(|(id, logit)| (id, value(id, *logit)));
-        let all = all.filter(|(_, logit)| !logit.is_nan() && *logit > f32::NEG_INFINITY);
-        // Of equal ones the first.
-        let better = |best: (u32, f32), own: (u32, f32)| if own.1 > best.1 { own } else { best };
+        let all = all.filter(|(id, logit)| {
+            *logit > f32::NEG_INFINITY && mask.as_ref().is_none_or(|mask| mask.has(*id))
+        });
         if s.temperature <= 0.0 {
-            let best = all.clone().reduce(better).map(|(id, _)| id);
-            // Mostly a model writes what it has to, and all other tokens need no look.
-            if answer.is_none_or(|answer| best.is_some_and(|best| answer.takes(best))) {
-                return best;
-            }
-        }
-        let mask = answer.map(Constrained::mask);
-        let all = all.filter(|(id, _)| mask.as_ref().is_none_or(|mask| mask.has(*id)));
-        if s.temperature <= 0.0 {
+            // Of equal ones the first.
+            let better = |best: (u32, f32), own: (u32, f32)| if own.1 > best.1 { own } else { best };
             return all.reduce(better).map(|(id, _)| id);
         }
-        let mut all: Vec<(u32, f32)> = all.collect();
-        let descending = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if s.top_k > 0 && s.top_k < all.len() {
-            all.select_nth_unstable_by(s.top_k - 1, descending);
-            all.truncate(s.top_k);
-        }
-        all.sort_unstable_by(descending);
-        self.kept(&mut all);
-        self.drawn(&all)
+        let mut ranked = Ranked::new(all.collect(), s.top_k);
+        let count = self.kept(&mut ranked)?;
+        self.drawn(&mut ranked, count)
     }
 
-    /// Leaves those that make up `top_p` and are at least `min_p` as likely as the first.
-    fn kept(&self, all: &mut Vec<(u32, f32)>) {
-        let Some((_, first)) = all.first().copied() else { return };
+    /// How many of the most likely make up `top_p` and are at least `min_p` as likely as the first. `None` where there are none.
+    fn kept(&self, ranked: &mut Ranked) -> Option<usize> {
+        let (_, first) = ranked.at(0)?;
         let weight = |logit: f32| f64::from(logit - first).exp();
+        let mut count = ranked.all.len();
         if self.sampling.top_p < 1.0 {
-            let sum: f64 = all.iter().map(|(_, logit)| weight(*logit)).sum();
-            let (mut part, mut count) = (0.0, 0);
-            for (_, logit) in all.iter() {
-                part += weight(*logit) / sum;
-                count += 1;
+            let sum: f64 = ranked.all.iter().map(|(_, logit)| weight(*logit)).sum();
+            let (mut part, mut place) = (0.0, 0);
+            while let Some((_, logit)) = ranked.at(place) {
+                part += weight(logit) / sum;
+                place += 1;
                 if part >= f64::from(self.sampling.top_p) {
                     break;
                 }
             }
-            all.truncate(count.max(1));
+            count = place.max(1);
         }
         if self.sampling.min_p > 0.0 {
             let least = f64::from(self.sampling.min_p.min(1.0));
-            all.retain(|(_, logit)| weight(*logit) >= least);
+            let mut place = 0;
+            while place < count && ranked.at(place).is_some_and(|(_, logit)| weight(logit) >= least) {
+                place += 1;
+            }
+            count = place;
         }
+        Some(count)
     }
 
-    /// One of them, each as often as it is likely.
-    fn drawn(&mut self, all: &[(u32, f32)]) -> Option<u32> {
-        let (_, first) = *all.first()?;
+    /// One of the first so many, each as often as it is likely.
+    fn drawn(&mut self, ranked: &mut Ranked, count: usize) -> Option<u32> {
+        let (_, first) = ranked.at(0)?;
         let temperature = f64::from(self.sampling.temperature);
         let weight = |logit: f32| (f64::from(logit - first) / temperature).exp();
-        let sum: f64 = all.iter().map(|(_, logit)| weight(*logit)).sum();
+        let sum: f64 = ranked.first(count).iter().map(|(_, logit)| weight(*logit)).sum();
         let mut left = self.fraction() * sum;
-        for (id, logit) in all {
-            left -= weight(*logit);
+        for place in 0..count {
+            let (id, logit) = ranked.at(place)?;
+            left -= weight(logit);
             if left < 0.0 {
-                return Some(*id);
+                return Some(id);
             }
         }
-        all.last().map(|(id, _)| *id)
+        ranked.at(count.checked_sub(1)?).map(|(id, _)| id)
     }
 
     /// The next random number, from 0 to below 1 (SplitMix64: Steele, Lea and Flood, 2014): for others who draw in its place.
@@ -277,6 +326,56 @@ impl Sampler {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+/// Tokens by their logits, sorted as far as somebody looks: of a quarter of a million, few are likely.
+struct Ranked {
+    all: Vec<(u32, f32)>,
+    /// How many of them are the most likely ones, in their order.
+    sorted: usize,
+}
+
+impl Ranked {
+    /// How many are sorted at first; each time that more are wanted, so many times as many.
+    const FIRST: usize = 128;
+    const MORE: usize = 8;
+
+    /// The most likely `most` of these; 0 for all.
+    fn new(mut all: Vec<(u32, f32)>, most: usize) -> Ranked {
+        if most > 0 && most < all.len() {
+            all.select_nth_unstable_by(most - 1, descending);
+            all.truncate(most);
+        }
+        Ranked { all, sorted: 0 }
+    }
+
+    /// The one at a place of their order.
+    fn at(&mut self, place: usize) -> Option<(u32, f32)> {
+        while self.sorted <= place && self.sorted < self.all.len() {
+            let wanted = (self.sorted * Self::MORE).max(Self::FIRST);
+            let rest = &mut self.all[self.sorted..];
+            let count = (wanted - self.sorted).min(rest.len());
+            if count < rest.len() {
+                rest.select_nth_unstable_by(count, descending);
+            }
+            rest[..count].sort_unstable_by(descending);
+            self.sorted += count;
+        }
+        self.all.get(place).copied()
+    }
+
+    /// The first so many, in any order.
+    fn first(&mut self, count: usize) -> &[(u32, f32)] {
+        if count < self.all.len() && count > 0 {
+            self.at(count - 1);
+        }
+        &self.all[..count]
+    }
+}
+
+/// The order of tokens: by their logits, of equal ones the first.
+fn descending(one: &(u32, f32), other: &(u32, f32)) -> std::cmp::Ordering {
+    other.1.total_cmp(&one.1).then(one.0.cmp(&other.0))
 }
 
 /// How often each token is there.
@@ -353,5 +452,49 @@ mod tests {
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn tokens_are_sorted_as_far_as_somebody_looks() {
+        let mut random = Sampler::new(open());
+        for count in [1, 127, 128, 129, 1024, 5000] {
+            // Many are equal.
+            let all: Vec<(u32, f32)> =
+                (0..count).map(|id| (id, (random.fraction() * 300.0).floor() as f32)).collect();
+            let mut wanted = all.clone();
+            wanted.sort_by(descending);
+            let mut ranked = Ranked::new(all.clone(), 0);
+            let found: Vec<_> = (0..).map_while(|place| ranked.at(place)).collect();
+            assert_eq!(found, wanted);
+            let few = count as usize / 3;
+            let mut ranked = Ranked::new(all, few);
+            let mut first = ranked.first(few.max(1)).to_vec();
+            first.sort_by(descending);
+            assert_eq!(first, wanted[..few.max(1)]);
+        }
+    }
+
+    #[test]
+    fn schemas_leave_tokens_as_likely_as_they_are_beside_each_other() {
+        let texts: [&[u8]; 5] = [b"{", b"[", b"1", b"2", b"x"];
+        let tokens = Arc::new(TokenTexts::new(texts.iter().map(|text| (text.to_vec(), false))));
+        let schema = Schema::parse(r#"{"enum": [1, 2]}"#).unwrap();
+        let logits = [1.0, 2.0, 0.0, 3f32.ln(), 2.0];
+        for top_k in [0, 5] {
+            let sampling = Sampling { top_k, ..open() };
+            let (mut random, mut counts) = (0, [0; 5]);
+            for _ in 0..4000 {
+                let own = Sampler::constrained(sampling.clone(), &schema, tokens.clone());
+                let mut own = Sampler { random, ..own };
+                counts[own.choose(&logits, &[]).unwrap() as usize] += 1;
+                random = own.random;
+            }
+            assert!((900..1100).contains(&counts[2]) && counts[2] + counts[3] == 4000, "{counts:?}");
+        }
+        // Somebody else draws: what may not come is refused, and leaves everything as it is.
+        let mut own = Sampler::constrained(open(), &schema, tokens);
+        assert!(own.is_drawn_elsewhere() && own.follows_schema() && !own.takes(4) && !own.takes(0));
+        assert!(matches!(own.choose_allowed(&logits, &[]), Some(2 | 3)));
+        assert!(!own.takes(2) && own.choose(&logits, &[]).is_none());
     }
 }

@@ -241,3 +241,46 @@ fn speed_is_told_as_llama_bench_tells_it() {
     let wrong = run("halite", &["bench", &model, "--generate", "xx1"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("pp512"), "{}", wrong.stderr);
 }
+
+#[test]
+fn texts_follow_the_schema_of_a_file() {
+    let (model, folder) = (model("llama.gguf"), tempfile::tempdir().unwrap());
+    let file = folder.path().join("schema.json");
+    let flag = format!("--json-schema={}", file.display());
+    let made = |schema: &str, flags: &[&str]| {
+        std::fs::write(&file, schema).unwrap();
+        run("halite", &[&["generate", &model, "--device=vulkan", "--prompt=in", &flag], flags].concat())
+    };
+    let schema = r#"{"type": "object", "properties": {"a": {"enum": ["in the", 12]}, "b": {"type": "boolean"}}, "required": ["a", "b"]}"#;
+    // What is wrong with a schema is told with its file, before the model is loaded.
+    for (wrong, code, text) in [
+        ("{", 1, "is no JSON"),
+        (r#"{"not": {}}"#, 1, "'not'"),
+        (r#"{"type": "string", "minLength": 2, "maxLength": 1}"#, 1, "schema.json: the JSON schema"),
+    ] {
+        let ran = made(wrong, &[]);
+        assert!(ran.code == code && ran.stderr.contains(text) && ran.stdout.is_empty(), "{}", ran.stderr);
+    }
+    let flags = ["generate", &model, "--device=vulkan", "--prompt-file=-", "--json-schema=-"];
+    let ran = run("halite", &flags);
+    assert!(ran.code == 2 && ran.stderr.contains("either the prompt or the schema"), "{}", ran.stderr);
+    let first = made(schema, &["--max-tokens=1"]);
+    if first.stderr.contains("NOT_FOUND") || first.stderr.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", first.stderr);
+        return;
+    }
+    let texts = ["--choose-on=host", "--choose-on=device"].map(|place| {
+        let ways = [["--temperature=0", "--json"], ["--seed=3", "--json"]];
+        ways.map(|[way, json]| {
+            let ran = made(schema, &["--max-tokens=90", place, way, json]);
+            assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+            let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+            let text = told["text"].as_str().unwrap();
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert!(told["stop"] == "end" && value["b"].is_boolean(), "{told}");
+            assert!(value["a"] == "in the" || value["a"] == 12, "{told}");
+            text.to_owned()
+        })
+    });
+    assert_eq!(texts[0], texts[1]);
+}

@@ -95,6 +95,15 @@ fn a_body_that_says_to_be_too_large_is_not_waited_for() {
     assert!(line.starts_with("HTTP/1.1 413"), "{line}");
     let (status, _) = server.raw("HEAD /health HTTP/1.1\r\nHost: localhost", "");
     assert_eq!(status, 200);
+    // Answers and refusals have numbers, for clients' logs.
+    let numbers = ["/health", "/v1/nothing", "/v1/models"].map(|path| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let head = BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+        head.filter_map(|line| line.strip_prefix("x-request-id: ").map(str::to_owned)).collect::<Vec<_>>()
+    });
+    assert!(numbers.iter().all(|own| own.len() == 1) && numbers[0] != numbers[1], "{numbers:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 7
+#define HALITE_C_ABI_MINOR 8
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -560,6 +560,9 @@ typedef struct {
     float repeat_penalty;
     /// Whether the model continues after the token that ends a text; then it is a token like others.
     bool ignore_end;
+    /// A JSON schema as text: what is written is one JSON value that follows it, and then ends. May be NULL. Schemas that no value
+    /// follows, and keywords that are not supported, are errors.
+    const char *json_schema;
 } halite_generation;
 
 /// Why a model stopped writing: one of `HALITE_STOP_…`.
@@ -1681,11 +1684,19 @@ halite_error *halite_sequence_load(halite_sequence *sequence,
 HALITE_API void halite_sequence_free(halite_sequence *sequence);
 
 /// Makes a sampler, which chooses tokens as `generation` says: its choice of tokens, the seed and `ignore_end` count. NULL
-/// takes the most likely ones.
+/// takes the most likely ones. `json_schema` is an error here: `halite_generator_schema_sampler` takes it.
 HALITE_API
 HALITE_CHECK
 halite_error *halite_sampler_create(const halite_generation *generation,
                                     halite_sampler **out);
+
+/// Makes a sampler for sequences of this generator, whose tokens make one JSON value that follows `json_schema` of `generation`,
+/// and then end. The rest is as with `halite_sampler_create`.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_schema_sampler(const halite_generator *generator,
+                                              const halite_generation *generation,
+                                              halite_sampler **out);
 
 /// Frees a sampler.
 HALITE_API void halite_sampler_free(halite_sampler *sampler);

@@ -11,14 +11,15 @@ use halite_text::{Decoder, Sampler};
 
 use super::{
     Piece, Sequence, Stop,
-    choosing::{Chooser, SLOW},
-    sequence::no_tokens,
+    choosing::{Chooser, SLOW, Trust},
+    sequence::{no_number, no_tokens},
 };
 use crate::{Error, Pending, Result, RunOptions, Tensor, options::Limits};
 
 /// Calls that are under way. Each takes the token that the one before it chose.
 struct Calls<'a> {
     chooser: Chooser<'a>,
+    trust: Trust,
     limits: Limits,
     /// The only row of a call, on the device.
     row: Tensor,
@@ -29,15 +30,15 @@ struct Calls<'a> {
 
 struct Call {
     pending: Pending,
-    /// The sampler as it was before it drew for this call.
-    before: Sampler,
+    /// Where the sampler was in its random numbers before it drew for this call.
+    before: u64,
 }
 
 impl Calls<'_> {
     /// Hands a call over, for a token whose number the host knows or not yet.
     fn launch(&mut self, sequence: &mut Sequence, sampler: &mut Sampler, token: &Tensor) -> Result<()> {
         let position = (sequence.tokens.len() + self.under_way.len()) as i64;
-        let before = sampler.clone();
+        let before = sampler.drawn_so_far();
         let sampling = self.chooser.sampling(sampler)?;
         let position = Tensor::from_slice(&[position], [1])?;
         let mut inputs = vec![("tokens", token), ("positions", &position), ("rows", &self.row)];
@@ -45,7 +46,7 @@ impl Calls<'_> {
         let state = sequence.kept()?;
         state.change(self.chooser.function)?;
         let pending = state.follow(inputs.into_iter().collect(), &self.limits);
-        let pending = pending.inspect_err(|_| *sampler = before.clone())?;
+        let pending = pending.inspect_err(|_| sampler.draw_again_from(before))?;
         self.under_way.push_back(Call { pending, before });
         // They are behind another token now.
         sequence.forget();
@@ -80,7 +81,7 @@ impl Calls<'_> {
     /// Gives up what is under way: caches keep what it leaves behind the tokens, where nothing looks.
     fn drop_all(&mut self, sampler: &mut Sampler) {
         if let Some(first) = self.under_way.drain(..).next() {
-            *sampler = first.before;
+            sampler.draw_again_from(first.before);
         }
     }
 }
@@ -111,7 +112,8 @@ impl Sequence {
         let row = Tensor::from_slice(&[0i32], [1])?;
         let row =
             self.generator.session().device().map_or(Ok(row.clone()), |device| row.to_device(device))?;
-        Ok(Calls { chooser, limits, row, under_way: VecDeque::new(), waited: Duration::ZERO })
+        let (trust, waited) = (Trust::new(), Duration::ZERO);
+        Ok(Calls { chooser, trust, limits, row, under_way: VecDeque::new(), waited })
     }
 
     /// So many tokens behind one that comes next, fewer where the text ends; all but the last of them are in the sequence then.
@@ -162,26 +164,29 @@ impl Sequence {
                 return Ok(Stop::Context);
             }
             let is_last = count + 1 == most;
-            if !is_last {
+            let is_here = is_last || calls.under_way.is_empty() && calls.trust.host_chooses();
+            if !is_here {
                 self.launch_two(calls, sampler, token, count + 2 < most)?;
             }
             let text = decoder.push(&self.generator.inner.tokenizer.bytes(token, false));
             let flow = told(&Piece { token, text });
-            if is_last {
+            if is_here {
                 // With its logits, for what comes next.
                 self.append(&[token], options)?;
-                return Ok(if flow.is_break() { Stop::Caller } else { Stop::Length });
             }
             if flow.is_break() {
-                // The call that takes it is under way; nobody wants to know what it chose.
-                self.tokens.push(token);
+                // Else the call that takes it is under way; nobody wants to know what it chose.
+                self.tokens.extend((!is_here).then_some(token));
                 return Ok(Stop::Caller);
             }
-            let next = calls.wait(sampler, self.generator.vocabulary_len())?;
-            self.tokens.push(token);
-            token = match next {
-                Some(next) => next,
-                None => self.choose_again(calls, sampler, options)?,
+            token = match is_here {
+                true if is_last => break,
+                true => self.chosen(sampler, options)?,
+                false => {
+                    let next = calls.wait(sampler, self.generator.vocabulary_len())?;
+                    self.tokens.push(token);
+                    self.taken(calls, sampler, next, options)?
+                }
             };
         }
         Ok(Stop::Length)
@@ -224,10 +229,28 @@ impl Sequence {
         let next = launched.and_then(|()| calls.wait(sampler, self.generator.vocabulary_len()));
         // Its keys and values are as they were, or the same again.
         self.tokens.push(last);
-        match next? {
-            Some(token) => Ok(token),
-            None => self.choose_again(calls, sampler, options),
+        let next = next?;
+        self.taken(calls, sampler, next, options)
+    }
+
+    /// The next token: the one that the device chose, or where the host has to, or a schema does not allow that one, another.
+    fn taken(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sampler: &mut Sampler,
+        chosen: Option<u32>,
+        options: &RunOptions,
+    ) -> Result<u32> {
+        let Some(token) = chosen else { return self.choose_again(calls, sampler, options) };
+        let is_allowed = sampler.takes(token);
+        calls.trust.learn(is_allowed);
+        if is_allowed {
+            return Ok(token);
         }
+        calls.drop_all(sampler);
+        self.forget();
+        self.compute_logits(options)?;
+        sampler.choose_allowed(&self.logits, &self.tokens).ok_or_else(no_number)
     }
 
     /// The host chooses where a logit is no number.

@@ -72,10 +72,15 @@ impl Choosers {
 
     /// The function that chooses as a sampler does; `None` where the host has to.
     pub fn of(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
+        self.before_schema(sampler).filter(|_| !sampler.follows_schema())
+    }
+
+    /// The same, where the host looks at each token whether a schema allows it.
+    pub fn before_schema(&self, sampler: &Sampler) -> Option<Chooser<'_>> {
         let sampling = sampler.sampling();
         let way = match sampling.temperature {
-            _ if sampler.is_greedy() => ChoiceWay::Greedy,
-            _ if sampler.looks_back() || sampling.temperature <= 0.0 => return None,
+            _ if !sampler.is_drawn_elsewhere() => return None,
+            _ if sampling.is_greedy() => ChoiceWay::Greedy,
             _ if (1..=MOST_CANDIDATES as usize).contains(&sampling.top_k) => ChoiceWay::Sample,
             _ => return None,
         };
@@ -101,6 +106,46 @@ impl Chooser<'_> {
     }
 }
 
+/// When the device chooses where a schema is followed: not for a while behind tokens that it does not allow. Each of them costs two calls
+/// that nobody needed, which as many tokens chosen by the device as are here at first make up for.
+pub(super) struct Trust {
+    /// Tokens that the host chooses yet.
+    left: u32,
+    /// How many it chooses behind the next one that is not allowed.
+    next: u32,
+    /// Tokens that were allowed, one behind the other.
+    allowed: u32,
+}
+
+impl Trust {
+    const FEWEST: u32 = 4;
+    const MOST: u32 = 64;
+
+    pub fn new() -> Trust {
+        Trust { left: 0, next: Trust::FEWEST, allowed: 0 }
+    }
+
+    /// Whether the host is to choose the next token.
+    pub fn host_chooses(&mut self) -> bool {
+        let is_host = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        is_host
+    }
+
+    /// A token that the device chose was allowed, or was not.
+    pub fn learn(&mut self, is_allowed: bool) {
+        match is_allowed {
+            true => self.allowed += 1,
+            false => {
+                let was_good = self.allowed >= 2 * Trust::FEWEST;
+                self.next = if was_good { Trust::FEWEST } else { self.next };
+                (self.left, self.next) = (self.next, (2 * self.next).min(Trust::MOST));
+                self.allowed = 0;
+            }
+        }
+    }
+}
+
 /// A device that takes longer for a token does not wait for the host; then nothing is computed that may not be needed.
 pub(super) const SLOW: Duration = Duration::from_millis(50);
 
@@ -122,4 +167,21 @@ fn numbers(sampling: &Sampling, random: f64) -> [f32; 5] {
     let part = if sampling.top_p < 1.0 { sampling.top_p.max(1e-20) } else { 2.0 };
     let least = sampling.min_p.clamp(0.0, 1.0 - f32::EPSILON);
     [sampling.top_k as f32, part, least, 1.0 / sampling.temperature, (random as f32).min(1.0 - f32::EPSILON)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_chooses_for_longer_where_tokens_are_not_allowed_again() {
+        let mut trust = Trust::new();
+        let mut host = |is_allowed: bool| {
+            trust.learn(is_allowed);
+            std::iter::from_fn(|| trust.host_chooses().then_some(())).count()
+        };
+        assert_eq!([host(true), host(false), host(false), host(false)], [0, 4, 8, 16]);
+        (0..8).for_each(|_| assert_eq!(host(true), 0));
+        assert_eq!([host(false), host(false)], [4, 8]);
+    }
 }

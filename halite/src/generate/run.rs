@@ -50,8 +50,12 @@ impl Sequence {
         if let Some(draft) = &inner.draft {
             return self.generate_drafted(draft, sampler, most, options, &mut told);
         }
-        match inner.choosers().and_then(|all| all.of(sampler)) {
-            Some(chooser) if most > 1 => self.generate_ahead(chooser, sampler, most, options, &mut told),
+        // What the device chose and a schema does not allow could not be taken back from a state.
+        let is_free = !sampler.follows_schema() || !inner.is_recurrent();
+        match inner.choosers().and_then(|all| all.before_schema(sampler)) {
+            Some(chooser) if most > 1 && is_free => {
+                self.generate_ahead(chooser, sampler, most, options, &mut told)
+            }
             _ => self.generate_here(sampler, most, options, &mut told),
         }
     }

@@ -385,14 +385,18 @@ impl Sequence {
             *sampler = after;
             return Ok(Some(token));
         }
-        if self.logits.is_empty() {
-            let Some(last) = self.tokens.last().copied() else {
-                return Err(no_tokens());
-            };
-            self.truncate(self.tokens.len() - 1);
-            self.append(&[last], options)?;
-        }
+        self.compute_logits(options)?;
         Ok(sampler.choose(&self.logits, &self.tokens))
+    }
+
+    /// Has the logits behind the last token, which is computed again where they were not kept.
+    pub(super) fn compute_logits(&mut self, options: &RunOptions) -> Result<()> {
+        if !self.logits.is_empty() {
+            return Ok(());
+        }
+        let last = self.tokens.last().copied().ok_or_else(no_tokens)?;
+        self.truncate(self.tokens.len() - 1);
+        self.append(&[last], options)
     }
 
     /// A second sequence with the same tokens and a copy of the caches: from here on they go their own ways.

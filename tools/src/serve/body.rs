@@ -3,7 +3,9 @@
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::atomic::{AtomicU64, Ordering},
     task::{Context, Poll},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
@@ -17,6 +19,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::error::Refusal;
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Answers so far.
+static ANSWERS: AtomicU64 = AtomicU64::new(0);
 
 /// Ends work when nobody waits for it any more.
 #[derive(Debug)]
@@ -73,6 +83,11 @@ fn answer(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> 
     let headers = made.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    // What clients write to their logs.
+    let number = format!("req-{:x}-{:x}", now(), ANSWERS.fetch_add(1, Ordering::Relaxed));
+    if let Ok(number) = header::HeaderValue::try_from(number) {
+        headers.insert("x-request-id", number);
+    }
     made
 }
 

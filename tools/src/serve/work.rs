@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use halite::{CancelToken, Embedder, Generator, Message, RunOptions};
@@ -16,7 +16,7 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
     answers::{self, Head},
-    body::{self, Body, EndOnDrop},
+    body::{self, Body, EndOnDrop, now},
     error::Refusal,
     fields::{Fields, Form},
     messages,
@@ -72,11 +72,6 @@ pub(super) struct Job {
     pub prompts: Vec<Vec<u32>>,
     pub wanted: Wanted,
     pub head: Head,
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Refuses prompts that there is no room for, or that have nothing.

@@ -117,6 +117,12 @@ class Generation {
         stops_ = std::move(texts);
         return *this;
     }
+    /// A JSON schema: what is written is one JSON value that follows it, and then ends.
+    Generation &json_schema(std::string schema) {
+        schema_ = std::move(schema);
+        follows_ = true;
+        return *this;
+    }
     Generation &told(Told told) {
         told_ = std::move(told);
         return *this;
@@ -130,6 +136,7 @@ class Generation {
         halite_generation raw = raw_;
         raw.stops = stops.data();
         raw.stop_count = stops.size();
+        raw.json_schema = follows_ ? schema_.c_str() : nullptr;
         if (told_) {
             raw.told = tell;
             raw.context = const_cast<Generation *>(this);
@@ -145,6 +152,8 @@ class Generation {
 
     halite_generation raw_;
     std::vector<std::string> stops_;
+    std::string schema_;
+    bool follows_ = false;
     Told told_;
 };
 
@@ -281,6 +290,15 @@ class Generator : public detail::Object<halite_generator> {
     Result<Sequence> sequence() const {
         return detail::make<Sequence, halite_sequence>(
             [&](halite_sequence **out) { return halite_generator_sequence(get(), out); });
+    }
+
+    /// A sampler for sequences of this generator that follows the schema of `Generation::json_schema`.
+    Result<Sampler> schema_sampler(const Generation &generation) const {
+        return detail::make<Sampler, halite_sampler>([&](halite_sampler **out) {
+            return generation.pass([&](const halite_generation *stated) {
+                return halite_generator_schema_sampler(get(), stated, out);
+            });
+        });
     }
 
     /// How many sequences take a step together at most.

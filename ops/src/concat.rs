@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Op, Operation, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     moves::{list, size_name},
     runs::{self, Apart, Runs},
 };

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     Activation, DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::{Conv2d, f32, one},
+    conv2d::{Conv2d, one},
+    dtype::f32,
     window::Layout,
 };
 

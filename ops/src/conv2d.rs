@@ -9,6 +9,7 @@ use crate::Samples;
 use crate::{
     Activation, DType, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::{Convolution, largest_term},
+    dtype::f32,
     epilogue,
     matmul::MatMul,
     runs::{self, Apart, Runs},
@@ -68,10 +69,6 @@ pub(super) fn one() -> u64 {
 
 pub(super) fn ones() -> [u64; 2] {
     [1, 1]
-}
-
-pub(super) fn f32() -> DType {
-    DType::F32
 }
 
 impl Conv2d {

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     Activation, DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::{f32, one, ones},
+    conv2d::{one, ones},
     convolution::largest_term,
+    dtype::f32,
 };
 
 /// Transposed convolution of images, as ONNX `ConvTranspose`; all tensors are channels before rows. Sums are `f32`.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     moves::{MOST_DIMS, coordinates, dense_strides, list, numbers, pick, product, signed, size_name},
     strides::inside,
 };

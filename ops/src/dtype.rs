@@ -37,6 +37,11 @@ pub enum DType {
     U64,
 }
 
+/// The type that operations have where their text names none.
+pub(crate) fn f32() -> DType {
+    DType::F32
+}
+
 impl DType {
     /// All types.
     pub const ALL: [DType; 12] = [

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     moves::{check_index_type, in_range, pick, size_name},
 };
 #[cfg(any(test, feature = "testing"))]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     gather::i32,
     moves::{MOST_DIMS, check_index_type, coordinates, count, in_range, list, pick, size_name},
 };

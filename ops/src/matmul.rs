@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Activation, DType, Exact, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::largest_term,
+    dtype::f32,
     epilogue, fragments,
     runs::{self, Apart, Runs},
 };
@@ -76,10 +77,6 @@ pub struct MatMul {
 
 fn one() -> Size {
     Size::constant(1)
-}
-
-fn f32() -> DType {
-    DType::F32
 }
 
 impl MatMul {

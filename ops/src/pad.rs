@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     moves::{MOST_DIMS, coordinates, count, dense_strides, list, numbers, pick, signed, size_name},
 };
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::Samples;
 use crate::{
     DType, Op, Operation, TensorDesc, Tolerance, Values,
-    conv2d::{f32, ones},
+    conv2d::ones,
+    dtype::f32,
     runs::{self, Apart, Runs},
     window::{Layout, Window},
 };

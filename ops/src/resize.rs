@@ -8,7 +8,7 @@ use crate::Samples;
 use crate::{
     DType, Exact, Op, TensorDesc, Tolerance, Values,
     axis::{Axis, Coordinates, Line, Nearest},
-    conv2d::f32,
+    dtype::f32,
     moves::{coordinates, count, list, numbers, pick, product, size_name},
 };
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     gather::i32,
     gather_elements::check_shapes,
     moves::{coordinates, count, in_range, list},

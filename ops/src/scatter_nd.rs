@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DType, Op, TensorDesc, Tolerance, Values,
-    conv2d::f32,
+    dtype::f32,
     gather::i32,
     gather_nd::{check_depth, slice_of},
     moves::{list, numbers},

@@ -91,10 +91,7 @@ fn estimate_by(
         return None;
     }
     match variant.template.as_str() {
-        "coop" if models::has_few_rows(operation) => {
-            matrices(&variant.params, plan, &target.hints, &models.few_rows)
-        }
-        "coop" => matrices(&variant.params, plan, &target.hints, &models.products),
+        "coop" => matrices(&variant.params, plan, &target.hints, models.of_product(operation)),
         "fragments" => matrices(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
         "image" => image(models, operation, variant, plan, target),
@@ -103,15 +100,13 @@ fn estimate_by(
         "unfolded" => unfolded(models, variant, plan, target),
         "folded" => folded(models, variant, plan, target),
         "product" => one_place(operation),
-        "octets" => match operation {
-            Operation::MatMul(op) => few_rows::octets(op),
+        template => match operation {
+            Operation::MatMul(op) if template == "octets" => few_rows::octets(op),
+            Operation::MatMul(op) if template == "vector" => {
+                few_rows::estimate(op, &variant.params, &target.hints)
+            }
             _ => None,
         },
-        "vector" => match operation {
-            Operation::MatMul(op) => few_rows::estimate(op, &variant.params, &target.hints),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

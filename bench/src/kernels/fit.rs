@@ -72,18 +72,7 @@ impl Fit {
         let points: Vec<&Point> = data.points.iter().filter(|point| point.set == self.set).collect();
         let start =
             *Models::default().set(&self.set).ok_or_else(|| FitError::UnknownSet(self.set.clone()))?;
-        if let Some(name) = self.keep.iter().find(|name| !Matrices::NAMES.contains(&name.as_str())) {
-            return Err(FitError::UnknownConstant(name.clone()));
-        }
-        let mut shapes: Vec<usize> = points.iter().map(|point| point.shape).collect();
-        shapes.dedup();
-        if shapes.len() < self.folds.max(2) {
-            return Err(FitError::FewShapes {
-                set: self.set.clone(),
-                shapes: shapes.len(),
-                wanted: self.folds.max(2),
-            });
-        }
+        let shapes = self.shapes(&points)?;
         let folds = self.folds.max(2);
         let fold_of = |point: &Point| shapes.binary_search(&point.shape).unwrap_or_default() % folds;
         let of_fold = |fold: usize, held: bool| -> Vec<&Point> {
@@ -120,6 +109,23 @@ impl Fit {
             after: quality(&all),
             held_out: held.quality(),
         })
+    }
+
+    /// The shapes of times, of which there are enough.
+    fn shapes(&self, points: &[&Point]) -> Result<Vec<usize>, FitError> {
+        if let Some(name) = self.keep.iter().find(|name| !Matrices::NAMES.contains(&name.as_str())) {
+            return Err(FitError::UnknownConstant(name.clone()));
+        }
+        let mut shapes: Vec<usize> = points.iter().map(|point| point.shape).collect();
+        shapes.dedup();
+        if shapes.len() < self.folds.max(2) {
+            return Err(FitError::FewShapes {
+                set: self.set.clone(),
+                shapes: shapes.len(),
+                wanted: self.folds.max(2),
+            });
+        }
+        Ok(shapes)
     }
 }
 

@@ -11,9 +11,6 @@ use super::{
 };
 use crate::{SourceLocation, backend::Computation};
 
-/// Whether all targets are estimated to compute the second of two operations faster than the first.
-pub(super) type Prefers<'a> = &'a dyn Fn(&Operation, &Operation) -> bool;
-
 impl FlowBuilder<'_> {
     /// A computation with its weights in fragments, and with these among the inputs, where that is faster.
     pub(super) fn in_fragments(

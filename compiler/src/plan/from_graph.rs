@@ -8,12 +8,11 @@ use halite_sizes::Size;
 
 use super::{
     flow::{Flow, Item, Number, State, Step, Storage, StorageClass, StorageId},
-    fragments::Prefers,
     in_place::{Placement, in_place},
     order::by_level,
     parts::{Parts, slice},
     pool::{Known, Pool},
-    seats::{Seats, Takes},
+    seats::{Prefers, Seats, Takes},
 };
 use crate::{
     CompileError, SourceLocation,

@@ -30,6 +30,9 @@ pub(super) struct Seats {
 /// Whether all targets compute an operation with runs by the kernel that they compute it by without.
 pub(super) type Takes<'a> = &'a dyn Fn(&Operation) -> bool;
 
+/// Whether all targets are estimated to compute the second of two operations faster than the first.
+pub(super) type Prefers<'a> = &'a dyn Fn(&Operation, &Operation) -> bool;
+
 impl Seats {
     /// Decides for all regions of a graph. Results that `own` says to have a place of their own stay out of it.
     pub(super) fn of(

@@ -107,7 +107,7 @@ impl Matrices {
 const MOST_FEW_ROWS: u64 = 128;
 
 /// Whether an operation is a product of few rows.
-pub(super) fn has_few_rows(operation: &Operation) -> bool {
+fn has_few_rows(operation: &Operation) -> bool {
     matches!(operation, Operation::MatMul(op) if op.m.value() <= MOST_FEW_ROWS)
 }
 
@@ -151,6 +151,11 @@ impl Models {
     /// The names of the sets, as in the source; each is for some templates of variants.
     pub const NAMES: [&str; 7] =
         ["PRODUCTS", "FEW_ROWS", "FRAGMENTS", "UNFOLDED", "IMAGES", "TAPS", "PADDED"];
+
+    /// The set for a product of matrices, by its rows.
+    pub(super) fn of_product(&self, operation: &Operation) -> &Matrices {
+        if has_few_rows(operation) { &self.few_rows } else { &self.products }
+    }
 
     /// The name of the set that estimates of a template use for an operation; `None` where they use none.
     pub fn name_of(operation: &Operation, template: &str) -> Option<&'static str> {

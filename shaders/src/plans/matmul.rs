@@ -356,6 +356,11 @@ fn constants(op: &MatMul, params: &Params) -> Vec<u32> {
     }
 }
 
+/// Whether results are whole quads, as kernels take it.
+fn quads_of_results(op: &MatMul, columns: Size, are_runs: bool) -> u32 {
+    if are_runs && !runs::in_quads(op) { 0 } else { quads(columns) }
+}
+
 /// Whether results leave by strips of each subgroup, whose code has the activation once for each strip. That of long ones has to come
 /// from memory then: 1576 x 3072 x 768 with GELU takes 51 µs by strips of `fragments160x256x64` on an H200, and 43 by pieces.
 fn leaves_by_strips(op: &MatMul) -> bool {
@@ -389,10 +394,7 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     let tiles = Tiles::of(params, pack)?;
     let Tiles { bm, bn, bk, wm, wn, .. } = tiles;
     let bytes = op.lhs == DType::I8;
-    let lanes = tiles.team() * tiles.slices;
-    if !tiles.fit(bytes && !op.rhs_transposed) {
-        return Err(Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover")));
-    }
+    let lanes = tiles.lanes_that_fit(bytes && !op.rhs_transposed)?;
     let lhs_bytes = bytes_at_a_time(op, op.k)?;
     let most = params.get("parts")?;
     let count = op.m.div_ceil(bm) * op.n.div_ceil(bn) * op.batch;
@@ -413,11 +415,8 @@ pub(super) fn coop_of(op: &MatMul, build: &str, params: &Params, sides: Sides) -
     // Kernels are told of both sides, or of none.
     let dense = || sides.reads.is_some().then(|| runs::dense(op, sides.across));
     let writes = runs::writes(op, sides.across).filter(|_| whole_sums).or_else(dense);
-    let results = match () {
-        () if whole_sums && tiles.are_strips() && leaves_by_strips(op) => 2,
-        () if writes.is_none() || runs::in_quads(op) => quads(n),
-        () => 0,
-    };
+    let by_strips = whole_sums && tiles.are_strips() && leaves_by_strips(op);
+    let results = if by_strips { 2 } else { quads_of_results(op, n, writes.is_some()) };
     constants.extend([tiles.slices, tiles.pieces, shared, results, sides.rhs.1, lhs_bytes]);
     constants.extend([u32::from(sides.reads.is_some() || writes.is_some()), tiles.interleaved.into()]);
     constants.extend(sides.more.0);

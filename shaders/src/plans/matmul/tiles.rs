@@ -51,6 +51,14 @@ impl Tiles {
         self.wave * (self.bm / self.wm) * (self.bn / self.wn)
     }
 
+    /// Invocations, which cover the tiles.
+    pub fn lanes_that_fit(&self, turned: bool) -> Result<u32, Unfit> {
+        let lanes = self.team() * self.slices;
+        let Tiles { bm, bn, bk, .. } = self;
+        let unfit = || Unfit(format!("has tiles of {bm}x{bn}x{bk} that {lanes} invocations do not cover"));
+        self.fit(turned).then_some(lanes).ok_or_else(unfit)
+    }
+
     /// Whether results of 16 bits in whole octets leave by strips of each subgroup.
     pub fn are_strips(&self) -> bool {
         self.pack == 8 && self.slices == 1 && self.wn.is_multiple_of(8)
@@ -80,7 +88,7 @@ impl Tiles {
 
     /// Whether invocations have equal parts of the tiles, and matrices divide what subgroups have. Bytes that lie across k
     /// are `turned`, in blocks of four words.
-    pub fn fit(&self, turned: bool) -> bool {
+    fn fit(&self, turned: bool) -> bool {
         let [mm, mn, mk] = self.matrix;
         let team = self.team();
         let right = self.bn * self.bk / self.pack / if turned { 4 } else { 1 };

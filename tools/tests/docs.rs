@@ -55,6 +55,7 @@ const FOREIGN: &[&str] = &[
     "--lib",
     "--host",
     "--tests",
+    "--keep",
     "--no-deps",
     "--drivers",
     "--clock",

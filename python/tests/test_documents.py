@@ -51,5 +51,8 @@ def test_programs_run(program, device, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HALITE_ONNXRUNTIME_DEVICE": device.uri}
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert ended.returncode == 0, ended.stderr
+    if "external_memory" in program and "host" not in device.info.external_memory:
+        # It asks for this itself, and has nothing to print then.
+        pytest.skip("SKIPPED: the device takes no memory of the process")
     if ".argmax()" in program:
         assert ended.stdout.split() == ["7"]

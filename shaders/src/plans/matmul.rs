@@ -66,7 +66,7 @@ impl Lower for MatMul {
 }
 
 /// The template of the kernels of `coop.comp` that read the right operand in fragments.
-pub(crate) const FRAGMENTS: &str = "fragments";
+const FRAGMENTS: &str = "fragments";
 
 /// Whether kernels of a template are those of `coop.comp` for products.
 fn is_coop(template: &str) -> bool {

@@ -73,12 +73,24 @@ def export_half(place, net, inputs, names):
     part = place / "part.half.onnx"
     try:
         with torch.no_grad():
-            exported(copy.deepcopy(net).cuda().half(), given, part, names)
+            half = copy.deepcopy(net).cuda().half()
+            exported(half, given, part, names)
+            if result_size(part) != half(*given).element_size():
+                # The older exporter leaves some decoders in 32 bits from their first attention on, results too.
+                torch.onnx.export(half, given, str(part), dynamo=True, external_data=False, verbose=False, **names)
     except Exception as error:
         print("not exported in 16 bits:", place.name, str(error).splitlines()[:1], flush=True)
         return
     np.save(place / "x.half.npy", given[0].cpu().numpy())
     part.rename(place / "model.half.onnx")
+
+
+def result_size(model):
+    """Bytes of an element of a model's first result."""
+    import onnx
+
+    kind = onnx.load(model, load_external_data=False).graph.output[0].type.tensor_type.elem_type
+    return onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize
 
 
 def folded(name, net, x):

@@ -90,6 +90,7 @@ impl Conv1d {
             residual_behind: false,
             activation: self.activation,
             layout: self.layout,
+            filter_fragments: false,
             read: None,
             written: None,
         }

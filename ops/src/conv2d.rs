@@ -10,7 +10,7 @@ use crate::{
     Activation, DType, Op, Operation, TensorDesc, Tolerance, Values,
     convolution::{Convolution, largest_term},
     dtype::f32,
-    epilogue,
+    epilogue, fragments,
     matmul::MatMul,
     runs::{self, Apart, Runs},
     window::{Layout, Window},
@@ -55,6 +55,9 @@ pub struct Conv2d {
     /// How images and filters lie.
     #[serde(default)]
     pub layout: Layout,
+    /// Whether the filters are the right operand of a product, with a row for each tap and channel, in the order of [`crate::fragments`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub filter_fragments: bool,
     /// How the images lies in a larger tensor, which is read instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Runs>,
@@ -87,6 +90,7 @@ impl Conv2d {
             residual_behind: false,
             activation: Activation::None,
             layout: Layout::Nchw,
+            filter_fragments: false,
             read: None,
             written: None,
         }
@@ -114,6 +118,7 @@ impl Conv2d {
         let shape = self.shape().ok().filter(Convolution::is_product)?;
         Some(MatMul {
             rhs_transposed: self.layout == Layout::Nchw,
+            rhs_fragments: self.filter_fragments,
             bias: self.bias,
             residual: self.residual,
             residual_behind: self.residual_behind,
@@ -133,6 +138,19 @@ impl Conv2d {
     pub fn result(&self) -> TensorDesc {
         let dims = self.known().map_or([Size::constant(0); 4], |shape| shape.output_dims());
         TensorDesc::new("out", self.dtype, dims)
+    }
+
+    /// Whether filters in fragments are possible.
+    fn check_fragments(&self) -> Result<(), String> {
+        let shape = self.shape()?;
+        let is_whole = [shape.depth(), shape.filters].iter().all(|size| size.is_multiple_of(fragments::SIDE));
+        if self.dtype == DType::F16 && self.layout == Layout::Nhwc && is_whole {
+            return Ok(());
+        }
+        let side = fragments::SIDE;
+        Err(format!(
+            "filters in fragments are those of f16 for channels that lie last, with multiples of {side} terms and filters in a group"
+        ))
     }
 
     /// The shape of an operation that was checked.
@@ -328,6 +346,9 @@ impl Op for Conv2d {
         if self.residual_behind && !self.residual {
             return Err("there is no tensor that is added behind the activation".into());
         }
+        if self.filter_fragments {
+            self.check_fragments()?;
+        }
         self.read.map_or(Ok(()), |runs| runs.check(&self.images()))?;
         self.written.map_or(Ok(()), |runs| runs.check(&self.result()))
     }
@@ -383,13 +404,18 @@ impl Op for Conv2d {
         let inputs = &runs::first_taken(self.read, inputs);
         let Some(shape) = self.known() else { return Vec::new() };
         let residual = inputs.last().filter(|_| self.residual);
+        let [terms, filters] = [shape.depth() as usize, (shape.groups * shape.filters) as usize];
+        let weight_at = |weight: usize| match self.filter_fragments {
+            true => fragments::place(terms, weight / filters, weight % filters),
+            false => weight,
+        };
         let result = |(at, place)| {
             let start = if self.bias { inputs[2].float(shape.filter_of(place)) } else { 0.0 };
             let residual = residual.map_or(0.0, |residual| residual.float(at));
             let (before, behind) = epilogue::sides(residual, self.residual_behind);
             let start = start + before;
             let sum = shape.terms(place).fold(start, |sum, (at, weight)| {
-                sum + at.map_or(0.0, |at| inputs[0].float(at)) * inputs[1].float(weight)
+                sum + at.map_or(0.0, |at| inputs[0].float(at)) * inputs[1].float(weight_at(weight))
             });
             self.dtype.round(self.activation.apply(sum) + behind)
         };

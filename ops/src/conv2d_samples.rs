@@ -4,8 +4,41 @@ use crate::{Activation, DType, conv2d::Conv2d, window::Layout};
 
 /// All of a type.
 pub(crate) fn channels_last(dtype: DType) -> Vec<Conv2d> {
-    [single_channels(dtype), eights(dtype), few_channels(dtype), pictures(dtype), added_behind(dtype)]
-        .concat()
+    let mut samples =
+        [single_channels(dtype), eights(dtype), few_channels(dtype), pictures(dtype), added_behind(dtype)]
+            .concat();
+    if dtype == DType::F16 {
+        samples.extend(in_fragments());
+    }
+    samples
+}
+
+/// Filters in fragments: whole tiles and edges, sums that end within a turn, groups, strides, dilation, all that is added, and more taps
+/// than kernels keep bits for.
+fn in_fragments() -> Vec<Conv2d> {
+    let of = |input: [u64; 4], filter: [u64; 4]| Conv2d {
+        layout: Layout::Nhwc,
+        filter_fragments: true,
+        ..Conv2d::new(input, filter, DType::F16)
+    };
+    let same = |op: Conv2d| Conv2d { pads: [1, 1, 1, 1], bias: true, ..op };
+    vec![
+        of([1, 8, 16, 64], [1, 1, 64, 128]),
+        same(Conv2d { activation: Activation::Relu, ..of([2, 14, 11, 32], [3, 3, 32, 272]) }),
+        same(Conv2d { strides: [2, 2], residual: true, ..of([3, 15, 13, 48], [3, 3, 48, 80]) }),
+        same(Conv2d { dilations: [2, 3], pads: [2, 3, 2, 3], ..of([1, 12, 10, 16], [3, 3, 16, 48]) }),
+        Conv2d { activation: Activation::Gelu, bias: true, ..of([1, 19, 20, 8], [2, 5, 8, 16]) },
+        Conv2d { strides: [2, 1], ..of([2, 9, 8, 32], [1, 1, 32, 32]) },
+        same(Conv2d { groups: 4, ..of([2, 10, 9, 128], [3, 3, 32, 128]) }),
+        same(Conv2d {
+            groups: 2,
+            residual: true,
+            residual_behind: true,
+            activation: Activation::Silu,
+            ..of([1, 7, 9, 96], [3, 3, 48, 64])
+        }),
+        Conv2d { pads: [3, 3, 3, 3], ..of([1, 6, 5, 16], [7, 7, 16, 32]) },
+    ]
 }
 
 /// Groups of one channel that lie last, in fours.

@@ -62,6 +62,12 @@ pub fn back(terms: u64, columns: u64) -> StridedCopy {
     StridedCopy::transpose(&dims, &[0, 4, 2, 1, 5, 3], DType::I32)
 }
 
+/// The copies that bring a matrix from this order to rows of columns for each term, one after the other.
+pub fn back_by_terms(terms: u64, columns: u64) -> [StridedCopy; 2] {
+    let turn = StridedCopy::transpose(&[columns, terms].map(Size::from), &[1, 0], DType::F16);
+    [back(terms, columns), turn]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

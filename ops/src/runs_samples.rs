@@ -1,7 +1,7 @@
 //! Convolutions and products whose first input and whose result are runs of larger tensors, for tests of kernels.
 
 use crate::{
-    Activation, DType, Operation,
+    Activation, DType, Op, Operation,
     conv2d::Conv2d,
     conv2d_samples,
     elementwise::Elementwise,
@@ -79,7 +79,11 @@ fn convolutions() -> Vec<Conv2d> {
             same(Conv2d { groups: 8, written: runs(8, 14, 6), ..last([2, 9, 11, 8], [3, 3, 1, 8]) }),
         ]
     };
-    [DType::F32, DType::F16].into_iter().flat_map(of).collect()
+    let in_fragments = |op: &Conv2d| Conv2d { filter_fragments: true, ..op.clone() };
+    let mut samples: Vec<Conv2d> = [DType::F32, DType::F16].into_iter().flat_map(of).collect();
+    let more: Vec<_> = samples.iter().map(in_fragments).filter(|op| op.check().is_ok()).collect();
+    samples.extend(more);
+    samples
 }
 
 /// Convolutions with channels first: a run is an image.

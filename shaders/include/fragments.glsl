@@ -1,12 +1,14 @@
 // Products of the left tile in shared memory and a right operand in fragments (`halite_ops::fragments`), which goes from memory straight
-// to registers: RING steps of 16 terms are on their way. STAGES, SLICES and AHEAD are 1, matrices are 16x16x16, subgroups have 32
-// invocations, and K and N are multiples of 16.
+// to registers: RING steps of 16 terms are on their way. STAGES and AHEAD are 1, matrices are 16x16x16, subgroups have 32 invocations, and K
+// and N are multiples of 16.
 //
 // A matrix is made of an invocation's eight elements where devices have them in the order of fragments, which the kernel finds out by
 // loading a matrix of positions. Elsewhere its elements go to their places in a piece of shared memory, from where it is loaded.
 #define RIGHT coopmat<OPERAND, gl_ScopeSubgroup, MK, MN, gl_MatrixUseB>
 
 uvec4 ahead[RING * ACROSS];
+// Terms from a turn of a team to its next one.
+const uint TURN = SLICES * BK;
 // The first word of the subgroup's first columns, and whether the order of elements is another one.
 uint fragments_at;
 shared uint has_other_order;
@@ -57,7 +59,7 @@ RIGHT direct(uvec4 words) {
 
 // The same where elements have another order, by a piece of shared memory behind the tile.
 RIGHT placed(uvec4 words) {
-    const uint piece = TILE + gl_SubgroupID * 32, l = gl_SubgroupInvocationID;
+    const uint piece = SLICES * TILE + gl_SubgroupID * 32, l = gl_SubgroupInvocationID;
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -89,7 +91,8 @@ void multiply(uint my_row, uint k0) {
             const uint slot = s % RING * ACROSS + j;
             RIGHT right = direct(ahead[slot]);
             ADD_PRODUCTS(j, right)
-            ahead[slot] = fragment(k0 / 16 + s + RING, j);
+            const uint later = s + RING;
+            ahead[slot] = fragment(k0 / 16 + later + (later < BK / 16 ? 0 : TURN / 16 - BK / 16), j);
         }
     }
 }
@@ -112,32 +115,34 @@ const bool ONCE = NORMALIZED;
 const bool ONCE = false;
 #endif
 
-// Adds all products from `begin` on. Behind the last tile it is read again, which costs less than conditions do; only sums of rows
-// take each tile once.
-void multiply_all(uint begin, uint end, uint my_row, uint my_column) {
-    fetch(begin, 0);
-    first_fragments(begin, column0 + my_column);
+// Adds all products of a team, whose first tile begins at `begin` and would be the workgroup's at `first`. Behind the last tile it is
+// read again, which costs less than conditions do; only sums of rows take each tile once. Teams of several subgroups take as many turns, since they meet.
+void multiply_all(uint first, uint begin, uint end, uint my_row, uint my_column) {
+    // A team without a turn has the first tile, and does not use it.
+    const uint mine = SLICES == 1 || begin < end ? begin : first;
+    fetch(mine, 0);
+    first_fragments(mine, column0 + my_column);
     find_order();
-    keep(begin, 0, 0);
-    barrier();
+    keep(mine, 0, 0);
+    meet();
     if (has_other_order != 0) {
-        for (uint k0 = begin; k0 < end; k0 += BK) {
+        for (uint k0 = begin; first < end; k0 += TURN, first += TURN) {
             multiply_placed(my_row, k0);
-            barrier();
-            if (k0 + BK < end) {
-                fetch(k0 + BK, 0);
-                keep(k0 + BK, 0, 0);
+            meet();
+            if (k0 + TURN < end) {
+                fetch(k0 + TURN, 0);
+                keep(k0 + TURN, 0, 0);
             }
-            barrier();
+            meet();
         }
         return;
     }
-    for (uint k0 = begin; k0 < end; k0 += BK) {
-        const uint next = k0 + BK < end ? k0 + BK : k0;
+    for (uint k0 = begin; first < end; k0 += TURN, first += TURN) {
+        const uint next = k0 + TURN < end ? k0 + TURN : SLICES == 1 ? k0 : first;
         fetch(next, 0);
-        multiply(my_row, k0);
-        barrier();
+        if (SLICES == 1 || k0 < end) multiply(my_row, k0);
+        meet();
         if (!ONCE || next != k0) keep(next, 0, 0);
-        barrier();
+        meet();
     }
 }

@@ -90,7 +90,7 @@ fn judged(variant: &'static Variant, operation: &Operation, target: &Capabilitie
 
 /// Invocations and bytes of shared memory of a kernel with tiles on matrix units.
 fn needs(variant: &Variant) -> Result<(u32, u32), Unfit> {
-    let tiled = ["coop", "fragments", "points", "taps", "image", "unfolded", "folded"];
+    let tiled = ["coop", "fragments", "points", "taps", "image", "image_fragments", "unfolded", "folded"];
     if !tiled.contains(&variant.template.as_str()) {
         return Err(Unfit(format!(
             "has the template '{}', whose parameters cannot be forced",

@@ -1,8 +1,7 @@
-//! Weights of products on matrix units in the order in which kernels read them straight into registers: brought to it at load, where all
+//! Weights of products and convolutions on matrix units in the order in which kernels read them straight into registers: brought to it at load, where all
 //! targets are faster so.
 
-use halite_ops::{Op, Operation, fragments, matmul::MatMul};
-use halite_sizes::Size;
+use halite_ops::{Op, Operation, conv2d::Conv2d, fragments, matmul::MatMul};
 
 use super::{
     flow::{StorageClass, StorageId},
@@ -20,18 +19,18 @@ impl FlowBuilder<'_> {
         location: &SourceLocation,
     ) -> Computation {
         let Computation::Operation(operation) = computation else { return computation.clone() };
-        let Operation::MatMul(op) = &**operation else { return computation.clone() };
+        let Some((wanted, matrix)) = wanted(operation) else { return computation.clone() };
         let mut weights = match self.class(inputs[1]) {
             StorageClass::Constant(id) => Known::Constant(id),
             StorageClass::Packed(id) => Known::Packed(id),
             _ => return computation.clone(),
         };
-        let Some(wanted) = wanted(op).filter(|wanted| (self.prefers)(operation, wanted)) else {
+        if !(self.prefers)(operation, &wanted) {
             return computation.clone();
-        };
-        let [terms, columns] = [op.k, op.n].map(Size::exact);
+        }
+        let Matrix { terms, columns, is_transposed } = matrix;
         let bytes = terms * columns * 2;
-        for copy in fragments::copies(terms, columns, op.rhs_transposed) {
+        for copy in fragments::copies(terms, columns, is_transposed) {
             let copied = self.pool.pack(&Operation::StridedCopy(copy), vec![weights], &[bytes], location);
             weights = Known::Packed(copied[0]);
         }
@@ -42,8 +41,40 @@ impl FlowBuilder<'_> {
     }
 }
 
-/// The product with its weights in fragments, if there is such a one.
-fn wanted(op: &MatMul) -> Option<Operation> {
+/// Weights as the right operand of a product.
+struct Matrix {
+    terms: u64,
+    columns: u64,
+    /// Whether they are rows of terms for each column.
+    is_transposed: bool,
+}
+
+/// The operation with its weights in fragments, if there is such a one, and how they lie now.
+fn wanted(operation: &Operation) -> Option<(Operation, Matrix)> {
+    match operation {
+        Operation::MatMul(op) => {
+            let [terms, columns] = [op.k, op.n].map(|size| if size.is_constant() { size.exact() } else { 0 });
+            Some((product(op)?, Matrix { terms, columns, is_transposed: op.rhs_transposed }))
+        }
+        Operation::Conv2d(op) => {
+            let shape = op.shape().ok()?;
+            let columns = shape.groups * shape.filters;
+            Some((convolution(op)?, Matrix { terms: shape.depth(), columns, is_transposed: false }))
+        }
+        _ => None,
+    }
+}
+
+/// The convolution with its filters in fragments.
+fn convolution(op: &Conv2d) -> Option<Operation> {
+    let is_known = op.input.iter().all(|size| size.is_constant() && size.exact() > 0);
+    let wanted = Conv2d { filter_fragments: true, ..op.clone() };
+    let has_results = || wanted.result().elements().exact() > 0;
+    (is_known && wanted.check().is_ok() && has_results()).then_some(Operation::Conv2d(wanted))
+}
+
+/// The product with its weights in fragments.
+fn product(op: &MatMul) -> Option<Operation> {
     let is_known = op.m.is_constant() && op.batch.is_constant() && fragments::are_whole(op.k, op.n);
     let is_empty = || [op.batch, op.m, op.k, op.n].iter().any(|size| size.exact() == 0);
     if !is_known || is_empty() {

@@ -475,6 +475,7 @@ uvec2 place() {
 }
 
 #ifdef FRAGMENTS
+void meet();
 #include "fragments.glsl"
 #else
 // Reads the share of the tile at `k0` into the registers of `slot` that belongs to the `at`-th of as many places as `multiply` has.
@@ -709,7 +710,7 @@ void main() {
 #endif
 
 #ifdef FRAGMENTS
-    multiply_all(begin, end, my_row, my_column);
+    multiply_all(begin, begin + team * BK, end, my_row, my_column);
 #else
     const uint turn = SLICES * BK, mine = begin + team * BK;
     [[unroll]] for (uint slot = 0; slot < AHEAD; ++slot) {

@@ -1,8 +1,8 @@
 //! The dispatches of the kernels of `conv2d`, by template.
 
 use halite_ops::{
-    Activation, Op, Operation, conv2d::Conv2d, convolution::Convolution, matmul::MatMul, runs::Runs,
-    window::Layout,
+    Activation, Op, Operation, conv2d::Conv2d, convolution::Convolution, fragments, matmul::MatMul,
+    runs::Runs, window::Layout,
 };
 
 use halite_sizes::Size;
@@ -22,6 +22,9 @@ use crate::{
 
 impl Lower for Conv2d {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+        if self.filter_fragments != (template == FRAGMENTS) {
+            return elsewhere(self, template, build, params);
+        }
         let does_all = Epilogue::of(template, params).does(self.residual, self.activation)
             && (!self.residual_behind || Epilogue::adds_behind(template));
         // What a dispatch of its own finishes lies by itself.
@@ -48,6 +51,25 @@ impl Lower for Conv2d {
     }
 }
 
+/// The template of the kernels of `coop.comp` over an image that read filters in fragments.
+const FRAGMENTS: &str = "image_fragments";
+
+/// The plan of kernels of other templates for filters in fragments: those that every device runs have a dispatch before that puts
+/// filters side by side. Plans choose fragments only where kernels take them, so that its time does not matter.
+fn elsewhere(op: &Conv2d, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
+    if !op.filter_fragments {
+        return Err(Unfit("takes filters in fragments only".into()));
+    }
+    if template != "direct" {
+        return Err(Unfit("takes no filters in fragments".into()));
+    }
+    let shape = op.shape().map_err(Unfit)?;
+    let plan = Conv2d { filter_fragments: false, ..op.clone() }.lower(template, build, params)?;
+    let copies = fragments::back_by_terms(shape.depth(), shape.groups * shape.filters);
+    let before = |plan, copy| matmul::behind(plan, op, 1, &Operation::StridedCopy(copy));
+    copies.into_iter().rev().try_fold(plan, before)
+}
+
 /// Which runs the kernels of a template take: those of `coop.comp`, and channels of a place in fours.
 fn taken(op: &Conv2d, template: &str) -> Taken {
     let Ok(shape) = op.shape() else { return Taken::default() };
@@ -59,7 +81,9 @@ fn taken(op: &Conv2d, template: &str) -> Taken {
         op.written.is_some_and(|runs| runs.are_multiples_of(of) && row.is(runs.length.into()))
     };
     match template {
-        "image" => Taken { read: is_read(channels.into()), written: is_written(filters.into(), 4) },
+        "image" | FRAGMENTS => {
+            Taken { read: is_read(channels.into()), written: is_written(filters.into(), 4) }
+        }
         "points" | "taps" => {
             Taken { read: is_read(pixels * channels), written: is_written(rows * columns * filters, 1) }
         }
@@ -252,7 +276,7 @@ fn dispatches(op: &Conv2d, template: &str, build: &str, params: &Params) -> Resu
         "few_last" => few::few_last(&shape, kernel),
         "grouped" => grouped::grouped(&shape, kernel),
         "grouped_last" => grouped::grouped_last(&shape, kernel),
-        "image" => image::image(op, &shape, kernel),
+        "image" | FRAGMENTS => image::image(op, &shape, kernel),
         "matrix" => matrix::matrix(&shape, kernel),
         "matrix_cut" => matrix::matrix_cut(&shape, kernel, &add),
         "padded" => padded::padded(&shape, kernel),

@@ -85,7 +85,10 @@ impl Epilogue {
 
     /// Whether the kernels of a template add a residual behind the activation: those of `coop.comp`.
     pub fn adds_behind(template: &str) -> bool {
-        matches!(template, "coop" | "fragments" | "image" | "points" | "taps" | "unfolded")
+        matches!(
+            template,
+            "coop" | "fragments" | "image" | "image_fragments" | "points" | "taps" | "unfolded"
+        )
     }
 
     /// Whether kernels add a residual where there is one, and apply the function.

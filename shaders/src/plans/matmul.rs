@@ -74,7 +74,7 @@ fn is_coop(template: &str) -> bool {
 }
 
 /// A plan of an operation, with one of its inputs made by another operation, of one input and one dispatch, before.
-fn behind(mut plan: Plan, op: &MatMul, input: usize, before: &Operation) -> Result<Plan, Unfit> {
+pub(super) fn behind(mut plan: Plan, op: &impl Op, input: usize, before: &Operation) -> Result<Plan, Unfit> {
     let between = Slot::Scratch(plan.scratch.len());
     plan.scratch.push(op.inputs()[input].bytes().max(4));
     for slot in plan.steps.iter_mut().flat_map(|step| &mut step.bindings) {

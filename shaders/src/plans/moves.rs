@@ -48,6 +48,9 @@ pub(super) fn factor(unit: u32, dtype: DType) -> Result<u64, Unfit> {
 /// What a kernel with `PLACES` is told of the sizes of its result in units, the innermost last: their product, and shifts,
 /// sizes and factors to divide by them.
 pub(super) fn places(sizes: &[Size]) -> Result<Vec<Size>, Unfit> {
+    if sizes.len() > MOST_DIMS {
+        return Err(Unfit(format!("counts up to {MOST_DIMS} dimensions, there are {}", sizes.len())));
+    }
     let count = product(sizes);
     let is_few = |size: &Size| size.stays_in_limit(LIMIT - 1);
     if !is_few(&count) || !sizes.iter().all(is_few) {

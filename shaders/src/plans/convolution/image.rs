@@ -39,12 +39,15 @@ pub(in crate::plans) fn image(
     };
     let constant = |value| fixed("the kernel", value);
     let taps = w.kernel[0] * w.kernel[1];
-    let constants = vec![
+    let mut constants = vec![
         constant(w.kernel[1])?,
         constant(taps)?,
         constant(shape.channels / WORD)?,
         (w.pads == [0; 4]).into(),
     ];
+    // Filters in fragments lie group by group.
+    constants.extend(params.get("ring"));
+    let rhs_stride = if op.filter_fragments { shape.filters * shape.depth() } else { shape.filters };
     let number = |value: u64| Size::from(value);
     let window =
         [w.dilations[0], w.dilations[1], w.pads[0], w.pads[1], w.strides[0], w.strides[1]].map(number);
@@ -56,7 +59,7 @@ pub(in crate::plans) fn image(
     ]);
     let sides = matmul::Sides {
         lhs_stride: shape.channels.into(),
-        rhs: (shape.filters.into(), 16),
+        rhs: (rhs_stride.into(), 16),
         reads: reads(op, shape),
         across: shape.groups.into(),
         added,

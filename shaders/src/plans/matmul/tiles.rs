@@ -71,8 +71,8 @@ impl Tiles {
             if self.are_strips() { self.team() / self.wave * self.matrix[0] * (self.wn / 4 + 1) } else { 0 };
         if self.ring > 0 {
             // Behind the tile, a matrix of each subgroup, for devices that have elements in another order.
-            let tiles = self.bm * row(self.bk) + self.team() / self.wave * MATRIX_WORDS;
-            return tiles.max(self.bm / self.pieces * (self.bn / 4 + 1)).max(strips);
+            let tiles = self.slices * (self.bm * row(self.bk) + self.team() / self.wave * MATRIX_WORDS);
+            return tiles.max(self.slices * (self.bm / self.pieces) * (self.bn / 4 + 1)).max(strips);
         }
         let right = if rhs_along_k { self.bn * row(self.bk) } else { self.bk * row(self.bn) };
         let tiles = self.slices * self.stages * (self.bm * row(self.bk) + right);
@@ -81,7 +81,7 @@ impl Tiles {
 
     /// Whether a kernel that reads the right operand in fragments has turns of whole rounds of them.
     fn fit_fragments(&self) -> bool {
-        let one = [self.stages, self.ahead, self.slices] == [1; 3] && !self.interleaved;
+        let one = [self.stages, self.ahead] == [1; 2] && !self.interleaved;
         self.ring == 0
             || one && self.matrix == [16; 3] && self.wave == 32 && (self.bk / 16).is_multiple_of(self.ring)
     }

@@ -220,7 +220,7 @@ def made(batch):
     }
 
 
-SETS = ("others", "late", "drawn", "lot", "after", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
+SETS = ("others", "late", "drawn", "lot", "after", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth")
 
 
 def networks(only=None, batch=1, chosen_set=None):

@@ -351,9 +351,8 @@ fn waves(tiles: &Tiles, step: &Step, turns: f64, hints: &HardwareHints, m: &Matr
     full * wave(resident) + last
 }
 
-/// Bytes that a unit reads of caches in a microsecond, at most: on an H200, kernels of small tiles reach 9.0 to 10.1 TB/s with all 132 units,
-/// whatever the shape.
-const CACHED: f64 = 73_000.0;
+/// Bytes that a unit reads of caches in a microsecond: on an H200, kernels of small tiles reach 7 to 10 TB/s with all 132 units.
+const CACHED: f64 = 60_000.0;
 
 /// Microseconds in which units read the tiles of all workgroups.
 fn from_caches(tiles: &Tiles, step: &Step, hints: &HardwareHints) -> Option<f64> {

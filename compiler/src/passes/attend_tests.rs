@@ -343,6 +343,27 @@ fn constant_masks_of_the_past_need_no_tensor() {
 }
 
 #[test]
+fn a_causal_mask_may_have_the_lowest_number_of_halves() {
+    let lowest = Export {
+        mask: |b, scores, sizes| {
+            let mask = band(b, sizes, -65504.0);
+            b.binary(Function::Add, scores, mask).unwrap()
+        },
+        ..Export::plain(4, 6)
+    };
+    assert!(attention(&optimized(lowest.graph())).causal);
+    // Ten thousand less may leave a weight.
+    let higher = Export {
+        mask: |b, scores, sizes| {
+            let mask = band(b, sizes, -10000.0);
+            b.binary(Function::Add, scores, mask).unwrap()
+        },
+        ..Export::plain(4, 6)
+    };
+    assert!(!attention(&optimized(higher.graph())).causal);
+}
+
+#[test]
 fn a_causal_mask_may_be_written_for_each_head() {
     let same = Export { mask: |b, scores, sizes| masked_heads(b, scores, sizes, 0), ..Export::plain(4, 6) };
     let same = attention(&optimized(same.graph()));

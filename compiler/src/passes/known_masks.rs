@@ -10,13 +10,17 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{chain::Chain, scores::NOTHING};
+use super::chain::Chain;
 use crate::graph::{NodeOp, TensorId};
 
 /// Most elements of a constant mask that is looked at.
 const MOST_LOOKED_AT: u64 = 1 << 24;
 /// Most operations behind one another that compute a mask.
 const MOST_STEPS: usize = 16;
+
+/// Values of a constant mask from here down hide a key from a query that sees another one: the lowest number of 16-bit floats, which exporters of
+/// such models write for minus infinity. A weight is left of it only where scores are 65,000 apart.
+const HIDDEN: f64 = -65504.0;
 
 /// A mask that needs no tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +213,7 @@ fn looked_at(values: &Values, dims: &[Size], sizes: [Size; 2]) -> Option<Known> 
         let Some(last) = last(row) else { return false };
         (0..keys_each).all(|key| {
             let value = values.float(row * keys_each + key);
-            if key as u64 <= last { value == 0.0 } else { value <= NOTHING }
+            if key as u64 <= last { value == 0.0 } else { value <= HIDDEN }
         })
     };
     (0..values.len() / keys_each).all(fits).then_some(Known::Causal)

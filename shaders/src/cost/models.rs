@@ -239,18 +239,18 @@ const FEW_ROWS: Matrices = Matrices {
     registers: OTHER_REGISTERS,
 };
 
-/// The same with the right operand in fragments, of which nothing goes through shared memory: 910 times of 71 shapes, of 32 to 22,445 rows,
-/// beside the rate of caches. The differences are 8 %; on shapes that were held out the choice took 1.029 times the best, and 1.29 at most.
+/// The same with the right operand in fragments, of which nothing goes through shared memory: 910 times of 71 shapes, of 32 to 22,445 rows. The
+/// differences are 9 %; on 32 shapes that were drawn later the choice takes 1.049 times the best, beside the rate of caches, and 1.33 at most.
 const FRAGMENTS: Matrices = Matrices {
-    launch: 3.1482,
-    begin: 2.0012,
-    turn: 0.2954,
-    alone: 0.2654,
-    turn_products: 0.0652,
-    products: 0.06,
-    moved: 0.3879,
-    moved_right: 0.0551,
-    results: 0.3317,
+    launch: 3.158,
+    begin: 2.1208,
+    turn: 0.253,
+    alone: 0.2157,
+    turn_products: 0.0679,
+    products: 0.0535,
+    moved: 0.3138,
+    moved_right: 0.0016,
+    results: 0.3345,
     slices: 0.0,
     add: 0.9446,
     registers: 50.0,
@@ -311,37 +311,37 @@ const PADDED: Matrices = Matrices {
 
 /// Products over images whose channels lie last, beside the rate of caches: 639 times of 40 convolutions of one to eight images, 28 of them drawn
 /// by lot, on an H200 (driver 580.159.04), with filters that were not in caches. The differences are 13 %; on shapes that were held out the
-/// choice took 1.036 times the best, and 1.74 at most. With fewer registers the differences are smaller, and some choices worse.
+/// choice took 1.038 times the best, and 1.74 at most. With fewer registers the differences are smaller, and some choices worse.
 const IMAGES: Matrices = Matrices {
-    launch: 5.1641,
-    begin: 0.0292,
-    turn: 0.4581,
-    alone: 0.5239,
-    turn_products: 0.0245,
-    products: 0.1294,
-    moved: 0.2375,
-    moved_right: 0.2375,
-    results: 0.6637,
-    slices: 0.6577,
-    add: 1.5074,
+    launch: 5.2366,
+    begin: 0.0104,
+    turn: 0.4798,
+    alone: 0.5551,
+    turn_products: 0.0251,
+    products: 0.1415,
+    moved: 0.1713,
+    moved_right: 0.1713,
+    results: 0.6763,
+    slices: 0.7348,
+    add: 1.5706,
     registers: 75.0,
 };
 
-/// The same with filters in fragments: 806 times of 66 convolutions. The differences are 16 %; on shapes that were held out the choice took 1.038
-/// times the best, and 1.28 at most.
+/// The same with filters in fragments: 806 times of 66 convolutions. The differences are 17 %; on shapes that were held out the choice took 1.051
+/// times the best, and 1.31 at most.
 const IMAGE_FRAGMENTS: Matrices = Matrices {
-    launch: 5.7479,
-    begin: 1.5845,
-    turn: 0.0437,
-    alone: 0.1393,
-    turn_products: 0.0939,
-    products: 0.0694,
-    moved: 0.5206,
-    moved_right: 0.0012,
-    results: 0.3371,
+    launch: 5.417,
+    begin: 1.6207,
+    turn: 0.0016,
+    alone: 0.0747,
+    turn_products: 0.1056,
+    products: 0.0385,
+    moved: 0.5202,
+    moved_right: 0.0002,
+    results: 0.4016,
     slices: 0.0,
     add: 0.9446,
-    registers: 100.0,
+    registers: 85.0,
 };
 
 /// Registers of an invocation beside sums and tiles, where nothing else is known.

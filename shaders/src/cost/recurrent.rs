@@ -1,8 +1,9 @@
 //! Estimates for recurrent networks: whether all steps in one dispatch, which one processor works at, are faster than a dispatch
 //! for each step, which all work at.
 //!
-//! The numbers are not fitted to measurements on GPUs: they are what a dispatch with its barrier takes on an H100
-//! (`docs/results/benchmarks-gpu-networks.md`), and latencies and rates of its memory. Those of processors come of a few shapes on llvmpipe.
+//! The numbers are not fitted to many measurements on GPUs: they are what a dispatch with its barrier takes on an H100
+//! (`docs/results/benchmarks-gpu-networks.md`), and latencies and rates of its memory; the rate of all units is that of two layers of 256 for
+//! eight sequences on an H200. Those of processors come of a few shapes on llvmpipe.
 
 use halite_ops::recurrent::Recurrent;
 use halite_targets::Capabilities;
@@ -34,7 +35,7 @@ const GPU: Rates = Rates {
     step: 0.9,
     round: 0.5,
     unit: 9e4,
-    all: 3e6,
+    all: 4e6,
     products: 1.5e5,
     units: 16.0,
     resident: 1024.0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use halite::{Next, Sampler, Stop};
 use jni::{
     EnvUnowned,
-    objects::{JClass, JIntArray, JLongArray, JObject},
+    objects::{JClass, JIntArray, JLongArray, JObject, JString},
     sys::{jboolean, jfloat, jint, jlong},
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -14,18 +14,20 @@ use crate::{
     calls,
     failure::{Failure, Result, enter},
     held::{self, Chooser, Held, hold},
-    writing::sampling,
+    writing::{sampling, schema},
 };
 
 /// What Java's half takes as the end of a text, and a context that is full, in the place of a token.
 const END: i32 = -1;
 const CONTEXT: i32 = -2;
 
-/// What chooses the tokens of a sequence. Numbers that are not given are the library's own.
+/// What chooses the tokens of a sequence. Numbers that are not given are the library's own. With a schema, which may be null, it is one for
+/// sequences of a generator.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_halite_Native_sampler<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
+    generator: jlong,
     temperature: jfloat,
     top_p: jfloat,
     min_p: jfloat,
@@ -34,10 +36,15 @@ pub extern "system" fn Java_org_halite_Native_sampler<'local>(
     penalty_last: jint,
     seed: jlong,
     ignore_end: jboolean,
+    json_schema: JString<'local>,
 ) -> jlong {
-    enter(env, |_| {
+    enter(env, |env| {
         let wanted = sampling([temperature, top_p, min_p, penalty], [top_k, penalty_last], seed);
-        let sampler = Arc::new(Mutex::new(Sampler::new(wanted)));
+        let sampler = match schema(env, &json_schema)? {
+            Some(schema) => held::generator(generator)?.schema_sampler(wanted, &schema),
+            None => Sampler::new(wanted),
+        };
+        let sampler = Arc::new(Mutex::new(sampler));
         Ok(hold(Held::Sampler(Chooser { sampler, ignore_end })))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use halite::{RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts};
+use halite::{JsonSchema, RunOptions, Sampler, Sampling, Sequence, Stop, StopTexts};
 use jni::{
     Env, EnvUnowned, jni_sig, jni_str,
     objects::{JClass, JObject, JObjectArray, JString, JThrowable, JValue},
@@ -34,6 +34,7 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
     most: jlong,
     ignore_end: jboolean,
     stops: JObjectArray<'local, JString<'local>>,
+    json_schema: JString<'local>,
     texts: JObject<'local>,
     timeout: jlong,
     token: jlong,
@@ -43,9 +44,15 @@ pub extern "system" fn Java_org_halite_Native_sequenceGenerate<'local>(
         let sampling = sampling([temperature, top_p, min_p, penalty], [top_k, penalty_last], seed);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let stops = StopTexts::new(convert::texts(env, &stops)?);
+        let schema = schema(env, &json_schema)?;
         let (sequence, mut reader) = (held::sequence(sequence)?, Reader::new(env, &texts)?);
         let outcome = calls::bounded(env, timeout, token, &listener, |options| {
-            write(&mut sequence.lock(), sampling, (most, ignore_end), stops, options, &mut reader)
+            let mut sequence = sequence.lock();
+            let sampler = match &schema {
+                Some(schema) => sequence.generator().schema_sampler(sampling, schema),
+                None => Sampler::new(sampling),
+            };
+            write(&mut sequence, sampler, (most, ignore_end), stops, options, &mut reader)
         });
         if let Some(thrown) = reader.thrown {
             let error = match env.throw(&*thrown) {
@@ -79,6 +86,14 @@ pub fn sampling(floats: [jfloat; 4], counts: [jint; 2], seed: jlong) -> Sampling
     }
 }
 
+/// The JSON schema of a text, which may be null.
+pub fn schema(env: &Env<'_>, text: &JString<'_>) -> Result<Option<JsonSchema>> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    Ok(Some(JsonSchema::parse(&convert::text(env, text)?)?))
+}
+
 /// The name of a reason in Java's enumeration `Stop`.
 fn stop_name(stop: Stop, by_text: bool) -> Result<&'static str> {
     Ok(match stop {
@@ -94,7 +109,7 @@ fn stop_name(stop: Stop, by_text: bool) -> Result<&'static str> {
 /// Writes; tells why it stopped, and whether that was for one of the texts.
 fn write(
     sequence: &mut Sequence,
-    sampling: Sampling,
+    mut sampler: Sampler,
     (most, ignore_end): (usize, bool),
     mut stops: StopTexts,
     options: &RunOptions,
@@ -102,7 +117,7 @@ fn write(
 ) -> halite::Result<(Stop, bool)> {
     sequence.ignore_end(ignore_end);
     let mut by_text = false;
-    let why = sequence.generate(&mut Sampler::new(sampling), most, options, |piece| {
+    let why = sequence.generate(&mut sampler, most, options, |piece| {
         let (text, ended) = stops.push(&piece.text);
         by_text = ended;
         let goes_on = reader.tell(&text);

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use halite_ops::{DType, Operation, matmul::MatMul};
+use halite_ops::{
+    DType, Operation, arg_reduce::ArgReduce, cumulative_sum::CumulativeSum, line_codes::LineCodes,
+    matmul::MatMul, norm::Norm, reduce::Reduce, softmax::Softmax,
+};
 use halite_shaders::{Plan, Tuning, rank};
 use halite_sizes::{Size, Trace};
 use halite_targets::{Capabilities, Target};
@@ -162,4 +165,76 @@ fn products_of_few_rows_that_data_decide_are_not_a_row_at_a_time() {
     let (name, plan) = open_product(text, "cpu-llvmpipe-linux", trace.data_symbol("count", 1, 0, 300));
     assert!(name.starts_with("matmul.f32.exchange."), "{name}");
     assert_eq!(plan.steps[0].constants[3], 8);
+}
+
+/// Operations along lines of this length, of all families.
+fn along(length: Size) -> Vec<Operation> {
+    [
+        "line_codes:outer=1,length=51200,rule=whole,least=0,most=255,codes=u8",
+        "reduce:kind=sum,outer=2,length=51200,inner=1,dtype=f32",
+        "reduce:kind=max,outer=2,length=51200,inner=12,dtype=f16",
+        "reduce:kind=log_sum_exp,outer=2,length=51200,inner=1,dtype=f32",
+        "arg_reduce:outer=3,length=51200,inner=2,dtype=f32,indices=i64",
+        "softmax:outer=9,length=51200,inner=1,dtype=f32",
+        "norm:kind=group,batch=1,channels=8,spatial=51200,groups=8,scale=true,bias=true,epsilon=1e-5,dtype=f32",
+        "cumulative_sum:outer=1,length=51200,inner=1,dtype=f32",
+    ]
+    .into_iter()
+    .map(|text| match Operation::parse(text).expect("it is an operation") {
+        Operation::LineCodes(op) => Operation::LineCodes(LineCodes { length, ..op }),
+        Operation::Reduce(op) => Operation::Reduce(Reduce { length, ..op }),
+        Operation::ArgReduce(op) => Operation::ArgReduce(ArgReduce { length, ..op }),
+        Operation::Softmax(op) => Operation::Softmax(Softmax { length, ..op }),
+        Operation::Norm(op) => Operation::Norm(Norm { spatial: length, ..op }),
+        Operation::CumulativeSum(op) => Operation::CumulativeSum(CumulativeSum { length, ..op }),
+        other => panic!("{other} has no lines"),
+    })
+    .collect()
+}
+
+#[test]
+fn lines_of_any_length_that_data_decide_are_read_to_their_end() {
+    for triple in ["cpu-llvmpipe-linux", "vp-vulkan_1_1-unknown"] {
+        let target = target(triple);
+        let trace = Trace::new();
+        let _entered = trace.enter();
+        for operation in along(trace.data_symbol("count", 51_200, 0, 1 << 30)) {
+            // Pieces of codes bind five buffers, and room for a copy of an input without a bound is nowhere.
+            if operation.name() == "line_codes" && target.max_storage_buffers < 5 {
+                continue;
+            }
+            let ranked = rank(&operation, &target, Tuning::shipped());
+            let first = ranked.first().expect("there are variants");
+            let plan = first.plan().expect("it runs");
+            // A workgroup that goes through all of a line would be ended by this driver before it has.
+            let name = &first.variant.name;
+            assert!(name.ends_with("split.any"), "{operation} on {triple}: {name}");
+            assert!(plan.turns.is_at_most(target.max_loop_turns.into()), "{name}: {}", plan.turns);
+            assert!(plan.steps[0].grid[2].least() >= 1, "{name}: lines of nothing have a piece");
+        }
+    }
+}
+
+#[test]
+fn lines_are_whole_where_nothing_ends_loops() {
+    let target = target("hopper-h200-linux");
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    for operation in along(trace.data_symbol("count", 51_200, 0, 1 << 30)) {
+        let ranked = rank(&operation, &target, Tuning::shipped());
+        let name = &ranked.first().expect("there are variants").variant.name;
+        assert!(!name.contains("split"), "{operation}: {name}");
+    }
+}
+
+#[test]
+fn lines_that_data_keep_short_are_not_cut() {
+    let target = target("cpu-llvmpipe-linux");
+    let trace = Trace::new();
+    let _entered = trace.enter();
+    for operation in along(trace.data_symbol("count", 300, 0, 4096)) {
+        let ranked = rank(&operation, &target, Tuning::shipped());
+        let name = &ranked.first().expect("there are variants").variant.name;
+        assert!(!name.contains("split"), "{operation}: {name}");
+    }
 }

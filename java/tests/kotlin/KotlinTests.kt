@@ -48,6 +48,9 @@ private fun text(language: File, device: String) {
                 val stop = sequence.generate(Generation().greedy().most(6), { piece -> text.append(piece); true }, null)
                 check(stop == Stop.LENGTH || stop == Stop.END) { "$stop" }
                 check(sequence.tokens().size > 6)
+                val json = StringBuilder()
+                sequence.generate(Generation().most(40).jsonSchema("""{"enum": [12]}"""), { piece -> json.append(piece); true }, null)
+                check(json.trim() == "12") { "$json" }
             }
         }
 }

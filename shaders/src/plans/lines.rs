@@ -72,18 +72,26 @@ pub(super) fn share(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
 }
 
 /// The same with lines cut into pieces, so that there are about `groups` workgroups, but not more than `max_chunks`
-/// pieces of a line.
+/// pieces of a line. With `any` (1) a line may also be one piece: for lengths that are known when the kernel runs.
 ///
 /// # Errors
 /// There are enough lines, or they are too short.
 pub(super) fn split(lines: &Lines, params: &Params) -> Result<Share, Unfit> {
     let share = share(lines, params)?;
+    let any = params.get("any").unwrap_or(0) == 1;
     let (groups, most) = (params.get("groups")?, params.get("max_chunks")?);
     let step = share.along * 4;
     // However long lines are, no piece is longer than loops that no device ends.
-    let least = share.length.div_ceil(u64::from(step) * LONGEST_LOOP);
+    let longest = u64::from(step) * LONGEST_LOOP;
+    let least = share.length.div_ceil(longest);
     let wanted = (Size::from(groups) / share.groups().max(1)).min(most).max(least).max(1);
     let chunk = share.length.div_ceil(wanted).next_multiple_of(step);
+    if any {
+        // Neither is more anyway, which what is known of the length alone does not tell. Lines of nothing have one piece.
+        let chunk = chunk.min(longest);
+        let chunks = share.length.div_ceil(chunk.max(1)).min(wanted).max(1);
+        return Ok(Share { chunk, chunks, ..share });
+    }
     let chunks = share.length.div_ceil(chunk.max(1));
     if chunks < 2 {
         return Err(Unfit("is for few long lines".into()));
@@ -183,6 +191,11 @@ mod tests {
         assert!(
             split(&Lines { outer: 5000.into(), length: 100_000.into(), inner: 1.into() }, &given).is_err()
         );
+        let any = params(r#"{"across":1,"along":8,"groups":64,"max_chunks":64,"any":1}"#);
+        for (length, chunks) in [(0, 1), (5, 1), (33, 2), (1_000_000, 64), (1 << 30, 8192)] {
+            let lines = Lines { outer: 1.into(), length: Size::from(length), inner: 1.into() };
+            assert_eq!(split(&lines, &any).unwrap().chunks, chunks, "{length}");
+        }
         let tall =
             share(&Lines { outer: 100_000.into(), length: 4.into(), inner: 1.into() }, &given).unwrap();
         assert!(tall.grid().iter().all(|n| *n <= 65535), "{:?}", tall.grid());

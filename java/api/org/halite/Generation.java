@@ -1,6 +1,7 @@
 package org.halite;
 
 import androidx.annotation.NonNull;
+import androidx.annotation.Nullable;
 
 /**
  * How a model writes on. What is not said is Halite's own choice, which draws among likely tokens. The steps of the choice go in this order:
@@ -20,6 +21,7 @@ public final class Generation {
     long most = Long.MAX_VALUE;
     boolean ignoreEnd;
     String[] stops = {};
+    @Nullable String jsonSchema;
 
     /** Always the most likely token. */
     public @NonNull Generation greedy() {
@@ -86,6 +88,18 @@ public final class Generation {
             }
         }
         stops = texts.clone();
+        return this;
+    }
+
+    /**
+     * A JSON schema as text: what is written is one JSON value that follows it, whatever the model likes, and then ends. Schemas that no value
+     * follows, or that say what is not supported, are refused when they are used, with the reason.
+     */
+    public @NonNull Generation jsonSchema(@NonNull String schema) {
+        if (schema == null) {
+            throw HaliteException.invalid("a JSON schema is a text");
+        }
+        jsonSchema = schema;
         return this;
     }
 

@@ -63,6 +63,17 @@ public final class Generator extends Handle {
         return Native.generatorChat(number(), parts);
     }
 
+    /**
+     * Chooses tokens for sequences of this generator that make one JSON value, which follows the schema that {@link Generation#jsonSchema} stated,
+     * and then end. The rest is as with {@link Sampler}.
+     */
+    public @NonNull Sampler schemaSampler(@NonNull Generation how) {
+        if (how.jsonSchema == null) {
+            throw HaliteException.invalid("no JSON schema is stated, and the sampler is to follow one");
+        }
+        return new Sampler(number(), how);
+    }
+
     /** A sequence without tokens. */
     public @NonNull Sequence sequence() {
         return new Sequence(Native.sequence(number()));

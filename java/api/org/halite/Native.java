@@ -124,6 +124,7 @@ final class Native {
             long generator, long[] sequences, long[] samplers, long timeout, long token, Progress listener);
 
     static native long sampler(
+            long generator,
             float temperature,
             float topP,
             float minP,
@@ -131,7 +132,8 @@ final class Native {
             int topK,
             int penaltyLast,
             long seed,
-            boolean ignoreEnd);
+            boolean ignoreEnd,
+            String jsonSchema);
 
     static native long sequence(long generator);
 
@@ -156,6 +158,7 @@ final class Native {
             long most,
             boolean ignoreEnd,
             String[] stops,
+            String jsonSchema,
             Texts texts,
             long timeout,
             long token,

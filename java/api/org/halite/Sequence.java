@@ -55,6 +55,7 @@ public final class Sequence extends Handle {
                         how.most,
                         how.ignoreEnd,
                         how.stops,
+                        how.jsonSchema,
                         listener == null ? null : new Texts(listener),
                         bounds.timeout(),
                         bounds.token(),

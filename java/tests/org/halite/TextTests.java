@@ -35,6 +35,7 @@ final class TextTests {
         tests.put("conversations become prompts", TextTests::conversations);
         tests.put("texts become vectors", TextTests::vectors);
         tests.put("steps of several sequences are those of each", TextTests::together);
+        tests.put("answers follow a JSON schema", TextTests::schemas);
         tests.put("what does not fit a language model is said", TextTests::refused);
     }
 
@@ -245,6 +246,41 @@ final class TextTests {
             }
         }
         invalid(() -> new GeneratorOptions().batch(0), "one sequence or more");
+    }
+
+    private static void schemas() {
+        String schema = "{\"type\": \"object\", \"properties\": {\"a\": {\"enum\": [\"in the\", 12]}}, \"required\": [\"a\"]}";
+        Pattern valid = Pattern.compile("\\s*\\{\\s*\"a\"\\s*:\\s*(\"in the\"|12)\\s*\\}\\s*");
+        for (ChooseOn place : new ChooseOn[] {ChooseOn.HOST, ChooseOn.DEVICE}) {
+            GeneratorOptions wanted = new GeneratorOptions().context(64).chooseOn(place);
+            try (Generator generator = generator("llama", wanted); Sequence sequence = generator.sequence()) {
+                Generation how = new Generation().temperature(1).topK(20).seed(1).most(50).jsonSchema(schema);
+                int[] prompt = {5, 6, 7};
+                String text = written(sequence, prompt, how, Stop.END);
+                check(valid.matcher(text).matches(), text);
+                // The same in steps, whatever came before.
+                int[] tokens = sequence.tokens();
+                sequence.prompt(prompt);
+                try (Sampler sampler = generator.schemaSampler(how)) {
+                    List<Writer> writers = Collections.singletonList(new Writer(sequence, sampler));
+                    Next next = generator.step(writers, null).get(0);
+                    while (next.isToken()) {
+                        next = generator.step(writers, null).get(0);
+                    }
+                    equal(next.stop(), Stop.END);
+                }
+                check(Arrays.equals(sequence.tokens(), tokens), "the steps chose others");
+                invalid(() -> new Sampler(how), "Generator.schemaSampler makes it");
+                invalid(() -> generator.schemaSampler(new Generation()), "no JSON schema is stated");
+                invalid(() -> new Generation().jsonSchema(null), "is a text");
+                String[][] wrong = {{"{", "is no JSON"}, {"{\"not\": {}}", "'not'"}, {"false", "no value"}};
+                for (String[] one : wrong) {
+                    Generation refused = new Generation().jsonSchema(one[0]);
+                    equal(thrown(() -> sequence.generate(refused, null, null)).getMessage().contains(one[1]), true);
+                    equal(thrown(() -> generator.schemaSampler(refused)).getMessage().contains(one[1]), true);
+                }
+            }
+        }
     }
 
     /** The first takes the most likely tokens, others draw. */

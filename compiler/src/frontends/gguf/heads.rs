@@ -1,7 +1,7 @@
 //! The heads of each layer's attention, which layers attend to a window, and which read the caches of others.
 
 use super::{
-    Result,
+    Result, condensed,
     file::{invalid, unsupported},
     keys::Keys,
 };
@@ -125,6 +125,10 @@ fn windowed(keys: &Keys<'_>, layers: u64, kv_counts: &[u64]) -> Result<Vec<bool>
         let global = if family.first_is_global { 0 } else { of.saturating_sub(1) };
         (0..layers).map(|layer| of == 0 || layer % of != global).collect()
     };
+    if family.condenses {
+        // Those without groups have another rotary embedding.
+        return Ok(condensed::groups(keys, layers)?.iter().map(|size| *size == 0).collect());
+    }
     if window(keys, layers)?.is_none() {
         return Ok(vec![false; layers as usize]);
     }

@@ -6,6 +6,7 @@ use halite_formats::gguf::Value;
 
 use super::{
     Result, adapters,
+    condensed::Condensed,
     experts::Experts,
     factors::{cap, factors},
     families::FAMILIES,
@@ -72,6 +73,8 @@ pub(super) struct Hyper {
     pub window: Option<u64>,
     /// The sizes of latent attention, if it is that, of layers that attend to all keys and of those that attend to a window.
     pub latents: [Option<Latent>; 2],
+    /// The numbers of attention to rows that stand for groups of neighbours, if it is that.
+    pub condensed: Option<Condensed>,
     /// What chooses the keys that layers attend to, if something does.
     pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
@@ -227,7 +230,7 @@ impl Hyper {
         let keys = Keys { file, family };
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let window = window(&keys, layers)?;
-        let attends = Attends::of_layers(&keys, width, layers)?;
+        let (attends, condensed) = Condensed::of(&keys, Attends::of_layers(&keys, width, layers)?)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
         let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
         let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
@@ -255,6 +258,7 @@ impl Hyper {
             local_rope,
             window,
             latents,
+            condensed,
             indexer: Indexer::read(&keys, &attends, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
             scales,

@@ -23,7 +23,6 @@ const REASONS: &[(&str, &str)] = &[
     ("vllm-decision2", DECIDES),
     ("qwen3tts", SPEAKS),
     ("pockettts", SPEAKS),
-    ("deepseek4", COMPRESSED),
     ("dream", DIFFUSION),
     ("llada", DIFFUSION),
     ("llada-moe", DIFFUSION),
@@ -39,7 +38,6 @@ const DIFFUSION: &str =
 const DECIDES: &str =
     "it tells how good answers to questions are, which a caller marks in a text, and writes nothing";
 const SPEAKS: &str = "it makes sound of texts";
-const COMPRESSED: &str = "its layers attend to rows that several tokens share, of which caches have fewer than of tokens (attention to compressed keys)";
 const DRAFTS: &str = "it guesses tokens for another model, whose states it reads";
 
 /// Beginnings of names of tensors that known architectures have.

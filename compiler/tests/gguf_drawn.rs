@@ -47,7 +47,7 @@ fn told(name: &str, from: &str, to: &str) -> String {
 }
 
 /// Models, and what is another text in them.
-const LACKING: [(&str, &str, &str); 38] = [
+const LACKING: [(&str, &str, &str); 45] = [
     ("kimi-linear", "kimi-linear.kda.head_dim", "kimi-linear.kda.head_dix"),
     ("kimi-linear", "kimi-linear.ssm.conv_kernel", "kimi-linear.ssm.conv_kernex"),
     ("kimi-linear", "blk.2.ssm_conv1d_v.weight", "blk.2.ssm_conv1d_x.weight"),

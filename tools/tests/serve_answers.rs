@@ -244,6 +244,25 @@ fn responses_have_calls_of_tools() {
     assert_eq!(events[events.len() - 1]["response"]["status"], "completed");
 }
 
+#[test]
+fn vectors_are_as_long_as_somebody_wants() {
+    let Some(server) = Server::start("bert.gguf", &[]) else { return };
+    let vector = |more: Value| {
+        let mut request = json!({"input": "the unplayable play"});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, made) = server.post("/v1/embeddings", &request);
+        let numbers: Option<Vec<f64>> = serde_json::from_value(made["data"][0]["embedding"].clone()).ok();
+        (status, numbers.unwrap_or_default(), made)
+    };
+    let (_, whole, _) = vector(json!({}));
+    let (_, first, _) = vector(json!({"dimensions": 8}));
+    let length = whole[..8].iter().map(|own| own * own).sum::<f64>().sqrt();
+    assert_eq!((first.len(), vector(json!({"dimensions": whole.len()})).1.len()), (8, whole.len()));
+    assert!(first.iter().zip(&whole).all(|(own, all)| (own - all / length).abs() < 1e-6), "{first:?}");
+    let (status, _, told) = vector(json!({"dimensions": whole.len() + 1}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("dimensions")), "{told}");
+}
+
 /// A server of a small model whose template is another one.
 fn tools_server() -> Option<Server> {
     const KEY: &[u8] = b"tokenizer.chat_template";

@@ -97,7 +97,7 @@ impl Condensed {
 }
 
 /// Tokens of a group of each layer.
-pub(super) fn groups(keys: &Keys<'_>, layers: u64) -> Result<Vec<u64>> {
+fn groups(keys: &Keys<'_>, layers: u64) -> Result<Vec<u64>> {
     let name = "attention.compress_ratios";
     keys.each(name, layers)?.ok_or_else(|| keys.missing(name))
 }

@@ -1,7 +1,7 @@
 //! The heads of each layer's attention, which layers attend to a window, and which read the caches of others.
 
 use super::{
-    Result, condensed,
+    Result,
     file::{invalid, unsupported},
     keys::Keys,
 };
@@ -127,7 +127,9 @@ fn windowed(keys: &Keys<'_>, layers: u64, kv_counts: &[u64]) -> Result<Vec<bool>
     };
     if family.condenses {
         // Those without groups have another rotary embedding.
-        return Ok(condensed::groups(keys, layers)?.iter().map(|size| *size == 0).collect());
+        let name = "attention.compress_ratios";
+        let groups = keys.each(name, layers)?.ok_or_else(|| keys.missing(name))?;
+        return Ok(groups.iter().map(|size| *size == 0).collect());
     }
     if window(keys, layers)?.is_none() {
         return Ok(vec![false; layers as usize]);

@@ -232,8 +232,7 @@ impl Hyper {
         let window = window(&keys, layers)?;
         let (attends, condensed) = Condensed::of(&keys, Attends::of_layers(&keys, width, layers)?)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
-        let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
-        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
+        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, lead(&mixers))?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
@@ -363,6 +362,11 @@ fn family(file: &File) -> Result<&'static Family> {
         }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// The first layer that attends.
+fn lead(mixers: &[Mixer]) -> usize {
+    mixers.iter().position(|mixer| mixer.attends).unwrap_or(0)
 }
 
 /// What norms add to squares, and whether they take the mean away.

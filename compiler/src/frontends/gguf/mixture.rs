@@ -183,7 +183,7 @@ impl Call<'_> {
 
     /// The experts of each row that its token tells, `i64[rows, used]`, in layers where it does.
     fn told_experts(&self, b: &mut Builder, layer: u64, experts: &Experts) -> Result<Option<TensorId>> {
-        if !self.hyper.condensed.as_ref().is_some_and(|own| layer < own.told) {
+        if self.hyper.condensed.as_ref().is_none_or(|own| layer >= own.told) {
             return Ok(None);
         }
         let name = self.name(layer, "ffn_gate_tid2eid", "weight");

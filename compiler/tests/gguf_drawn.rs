@@ -47,7 +47,7 @@ fn told(name: &str, from: &str, to: &str) -> String {
 }
 
 /// Models, and what is another text in them.
-const LACKING: [(&str, &str, &str); 38] = [
+const LACKING: [(&str, &str, &str); 45] = [
     ("kimi-linear", "kimi-linear.kda.head_dim", "kimi-linear.kda.head_dix"),
     ("kimi-linear", "kimi-linear.ssm.conv_kernel", "kimi-linear.ssm.conv_kernex"),
     ("kimi-linear", "blk.2.ssm_conv1d_v.weight", "blk.2.ssm_conv1d_x.weight"),
@@ -85,6 +85,17 @@ const LACKING: [(&str, &str, &str); 38] = [
         "glm5-next.attention.indexer.kpool_select_taix",
     ),
     ("glm5-next", "blk.1.indexer_compressor_ape.weight", "blk.1.indexer_compressor_apx.weight"),
+    ("deepseek4", "deepseek4.attention.output_lora_rank", "deepseek4.attention.output_lora_ranx"),
+    (
+        "deepseek4",
+        "deepseek4.attention.compress_rope_freq_base",
+        "deepseek4.attention.compress_rope_freq_basx",
+    ),
+    ("deepseek4", "deepseek4.hash_layer_count", "deepseek4.hash_layer_counx"),
+    ("deepseek4", "blk.1.attn_compressor_gate.weight", "blk.1.attn_compressor_gatx.weight"),
+    ("deepseek4", "blk.3.indexer_compressor_norm.weight", "blk.3.indexer_compressor_norx.weight"),
+    ("deepseek4", "blk.0.ffn_gate_tid2eid.weight", "blk.0.ffn_gate_tid2eix.weight"),
+    ("deepseek4", "blk.2.attn_sinks.weight", "blk.2.attn_sinkx.weight"),
     (
         "glm5-next",
         "glm5-next.hyper_connection.sinkhorn_iterations",
@@ -169,8 +180,23 @@ fn passes_leave_logits_as_they_are() {
 }
 
 #[test]
+fn experts_that_there_are_not_are_refused() {
+    let mut file = bytes("deepseek4.gguf");
+    // Two numbers of experts for each token, of which there are eight.
+    let table = |own: &[u8]| {
+        let small = own.chunks_exact(4).all(|one| one[0] < 8 && one[1..] == [0, 0, 0]);
+        small && (0..8).all(|expert| own.chunks_exact(4).any(|one| one[0] == expert))
+    };
+    let place = (0..file.len() - 512).step_by(32).find(|at| table(&file[*at..at + 512])).unwrap();
+    assert!(graph(&open(file.clone()).unwrap(), 3).is_ok());
+    file[place] = 8;
+    let text = graph(&open(file).unwrap(), 3).unwrap_err().to_string();
+    assert!(text.contains("'blk.0.ffn_gate_tid2eid.weight' has the number 8"), "{text}");
+}
+
+#[test]
 fn counts_of_any_size_are_taken_or_refused() {
-    for name in ["qwen4exp", "glm5-next", "graniteswitch", "gemma-embedding2"] {
+    for name in ["qwen4exp", "glm5-next", "graniteswitch", "gemma-embedding2", "deepseek4"] {
         let file = bytes(&format!("{name}.gguf"));
         // Keys have their length and their text, the type of a count, 4, and the count.
         let key = format!("{name}.");

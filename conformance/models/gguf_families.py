@@ -795,6 +795,28 @@ CASES |= {
         ],
     ),
 }  # fmt: skip
+# Rows that stand for groups of tokens, beside a window, with the same states; experts of the first layer are those that tokens tell.
+GROUP_ROW = lambda part, size, length, row: [[f"{part}_kv", length, WIDTH], [f"{part}_gate", length, WIDTH], [f"{part}_ape", size, length], [f"{part}_norm", row]]
+CONDENSED = [
+    NORM, ["attn_sinks", HEADS], *LATENT_Q[:2], ["attn_q_b", HEADS * DIM, Q_RANK], ["attn_kv", DIM, WIDTH], ["attn_kv_a_norm", DIM],
+    ["attn_output_a", 2 * RANK, HEADS // 2 * DIM], ["attn_output_b", WIDTH, 2 * RANK], *FEED_NORM, *ROUTED, *SHARED,
+]  # fmt: skip
+OVERLAPPING = [*GROUP_ROW("attn_compressor", 4, 2 * DIM, DIM), ["indexer.proj", INDEX_HEADS, WIDTH], ["indexer.attn_q_b", INDEX_HEADS * INDEX, Q_RANK]]
+OVERLAPPING += GROUP_ROW("indexer_compressor", 4, 2 * INDEX, INDEX)
+CASES["deepseek4"] = (
+    "deepseek4",
+    {
+        **MIXTURE, **INDEX_KEYS, **YARN, "attention.indexer.top_k": 3, "attention.head_count_kv": 1, "attention.q_lora_rank": Q_RANK, "attention.sliding_window": 6,
+        "rope.dimension_count": TURNED, "expert_gating_func": 4, "expert_weights_norm": True, "expert_weights_scale": 1.5, "swiglu_clamp_exp": 3.0,
+        "attention.output_group_count": 2, "attention.output_lora_rank": RANK, "attention.compress_rope_freq_base": 160000.0, "hash_layer_count": 1,
+        "hyper_connection.count": STATES, "hyper_connection.sinkhorn_iterations": 4, "hyper_connection.epsilon": 1e-6, "attention.compress_ratios": [0, 4, 128, 4],
+    },
+    [
+        [*SPREAD, *CONDENSED, ["ffn_gate_tid2eid", "vocabulary", 2]], [*SPREAD, *CONDENSED, *OVERLAPPING, *CHOICE],
+        [*SPREAD, *CONDENSED, *GROUP_ROW("attn_compressor", 128, DIM, DIM), *CHOICE], [*SPREAD, *CONDENSED, *OVERLAPPING, *CHOICE],
+    ],
+    [["output_norm", WIDTH], ["output", "vocabulary", WIDTH], ["output_hc_fn", STATES, STATES * WIDTH], ["output_hc_base", STATES], ["output_hc_scale", 1]],
+)  # fmt: skip
 CASES["plamo2"] = (
     "plamo2", {**SSM_KEYS, **SMALL_KEYS, "ssm.group_count": 0, "attention.head_count_kv": [0, KV_HEADS, 0]},
     [[*LATE, *PLAMO2], [*PLAMO2_ATTENTION, *PLAMO2], [*LATE, *PLAMO2]],
@@ -838,6 +860,15 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
         if "ssm_d." not in name and "ssm_d" in name or "_norm" in name and len(dims) == 2:
             w.add_tensor(name, (1 + 0.2 * random.standard_normal(dims)).astype(np.float32))
             return
+        if name.endswith(".bias") and len(dims) == 2:
+            # Those of experts.
+            w.add_tensor(name, (0.2 * random.standard_normal(dims)).astype(np.float32))
+            return
+        if "tid2eid" in name:
+            # Experts that tokens tell.
+            experts = own["expert_count"]
+            w.add_tensor(name, np.array([random.permutation(experts)[: dims[1]] for _ in range(dims[0])], np.int32))
+            return
         if len(dims) == 1:
             # Biases are around 0, scales of norms around 1. In many layers what each adds is less, so that rounding does not grow with them.
             made = (0 if name.endswith(".bias") else 1) + 0.2 * random.standard_normal(dims)
@@ -871,6 +902,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
         tensor(whole(name), dims, 4.0 if name == "output" else 1.0)
     for layer, parts in enumerate(layers):
         for name, *dims in parts:
+            dims = [count if length == "vocabulary" else length for length in dims]
             tensor(f"{'enc.' if arch == 't5encoder' else ''}blk.{layer}.{whole(name)}", dims)
     w.write_header_to_file()
     w.write_kv_data_to_file()

@@ -3,10 +3,12 @@
     python gguf_matrix.py FOLDER LIBRARIES COUNT SEED [NAME...]
 
 writes COUNT models, NNN.gguf, and NNN.json with what llama.cpp makes of the same numbers as f32. Each NAME is a case of gguf_families.py, or
-architectures whose sizes gguf_adapters.py, gguf_drawn.py, gguf_indexed.py, gguf_kimi.py, gguf_plamo2.py or gguf_pooled.py draw; without one all are drawn from. Each file has
+architectures whose sizes gguf_adapters.py, gguf_condensed.py, gguf_drawn.py, gguf_indexed.py, gguf_kimi.py, gguf_plain.py, gguf_plamo2.py or gguf_pooled.py draw; without one
+all are drawn from. SIZE:NAME, such as `odd:qwen35` or `drawn:phi3`, is one of them with sizes of that kind alone. Each file has
 
-- narrow sizes, or wide ones whose rows take blocks of 256 elements;
-- one type for all matrices, or one for each name of a matrix, of all types that rows of their length can have;
+- narrow sizes, wide ones whose rows take blocks of 256 elements, or sizes drawn one by one;
+- one type for all matrices, one for each name of a matrix, of all types that rows of their length can have, or a mixture as llama.cpp's
+  llama-quantize makes it, with other types in some layers;
 - a table of tokens that is the last matrix too, where the architecture allows it;
 - prompts of several lengths, the pieces that they are given in, and types of caches.
 
@@ -24,10 +26,12 @@ import sys
 import tempfile
 
 import gguf_adapters
+import gguf_condensed
 import gguf_drawn
 import gguf_families as families
 import gguf_indexed
 import gguf_kimi
+import gguf_plain
 import gguf_plamo2
 import gguf_pooled
 import gguf_sizes
@@ -41,7 +45,9 @@ LIMIT = 90
 NARROW = dict(families.CASES)
 for name, value in gguf_sizes.WIDE.items():
     setattr(gguf_sizes, name, value)
-WIDE = importlib.reload(families).CASES
+WIDE = dict(importlib.reload(families).CASES)
+# Tokens that there is room for.
+CONTEXT = 512
 PLAIN = (Type.F32, Type.F16, Type.BF16)
 # What rows of so many elements can have.
 BY_BLOCK = {
@@ -56,7 +62,7 @@ BY_BLOCK = {
 DRAWN = {
     **{name: lambda random, name=name: gguf_drawn.drawn(random, name) for name in ("nanbeige", "talkie", "maple", "maion-coder", "spark2_5", "muse-glimmer", "k2-horizon", "minimax-01")},
     **{name: lambda random, name=name: gguf_indexed.drawn(random, name) for name in ("deepseek32", "glm-dsa", "hy_v4", "minimax-m3", "dots3note")},
-    **gguf_kimi.DRAWN, "plamo2": gguf_plamo2.drawn, "graniteswitch": gguf_adapters.drawn, **gguf_pooled.DRAWN,
+    **gguf_kimi.DRAWN, "plamo2": gguf_plamo2.drawn, "graniteswitch": gguf_adapters.drawn, "deepseek4": gguf_condensed.drawn, **gguf_pooled.DRAWN, **gguf_plain.DRAWN,
 }  # fmt: skip
 CACHES = {"f16": Type.F16, "q8_0": Type.Q8_0, "q4_0": Type.Q4_0}
 
@@ -119,7 +125,7 @@ class Ways(gguf_tiny.Llama):
         # Several threads wait for each other in turns, which is slow where a machine is busy.
         assert numbers[7] == numbers[8] == 4, "another llama.cpp"
         numbers[7] = numbers[8] = 1
-        numbers[0], numbers[1], numbers[2], numbers[13] = families.CONTEXT, families.CONTEXT, families.CONTEXT, flash
+        numbers[0], numbers[1], numbers[2], numbers[13] = CONTEXT, CONTEXT, CONTEXT, flash
         if caches is not None:
             numbers[26], numbers[27] = caches
         self.context = f.llama_init_from_model(self.model, params)
@@ -139,8 +145,61 @@ class Ways(gguf_tiny.Llama):
         return first, last
 
 
+# What llama-quantize makes of most matrices, of those that matter more (in some layers, or in all), and of the output.
+MIXTURES = {
+    "Q2_K": (Type.Q2_K, Type.Q3_K, Type.Q6_K), "Q3_K_M": (Type.Q3_K, Type.Q5_K, Type.Q6_K), "Q4_K_S": (Type.Q4_K, Type.Q5_K, Type.Q6_K),
+    "Q4_K_M": (Type.Q4_K, Type.Q6_K, Type.Q6_K), "Q5_K_M": (Type.Q5_K, Type.Q6_K, Type.Q6_K), "Q4_0": (Type.Q4_0, Type.Q4_1, Type.Q6_K),
+    "Q5_1": (Type.Q5_1, Type.Q5_1, Type.Q6_K), "IQ4_XS": (Type.IQ4_XS, Type.Q5_K, Type.Q6_K), "IQ3_M": (Type.IQ3_S, Type.Q4_K, Type.Q6_K),
+    "IQ2_M": (Type.IQ2_S, Type.IQ3_S, Type.Q5_K), "IQ1_M": (Type.IQ1_M, Type.IQ2_XXS, Type.Q5_K), "TQ2_0": (Type.TQ2_0, Type.Q4_K, Type.Q6_K),
+    "MXFP4_MOE": (Type.Q8_0, Type.Q8_0, Type.Q8_0),
+}  # fmt: skip
+# What rows have that are of no whole blocks of 256.
+SHORTER = {
+    Type.Q2_K: Type.Q4_0, Type.Q3_K: Type.Q4_0, Type.Q4_K: Type.Q5_0, Type.Q5_K: Type.Q5_1, Type.Q6_K: Type.Q8_0, Type.TQ2_0: Type.Q4_0,
+    **dict.fromkeys((Type.IQ4_XS, Type.IQ3_S, Type.IQ2_S, Type.IQ2_XXS, Type.IQ1_M), Type.IQ4_NL),
+}  # fmt: skip
+
+
+def mixture(random):
+    """Types by name and length of rows, as a kind of llama-quantize's has them."""
+    name = sorted(MIXTURES)[int(random.integers(len(MIXTURES)))]
+    most, better, last = MIXTURES[name]
+
+    def kind_of(name_of, length):
+        part, layer = name_of.split(".")[-2], name_of.split(".")[1] if name_of.startswith("blk.") else ""
+        kind = most
+        if part == "output" or part == "token_embd" and name.startswith("IQ"):
+            kind = last
+        elif part in ("attn_v", "attn_qkv", "ffn_down", "ffn_down_exps") and layer.isdigit() and int(layer) % 2 == 0:
+            kind = better
+        elif name == "MXFP4_MOE" and part.endswith("_exps"):
+            kind = Type.MXFP4
+        return kind if length % GGML_QUANT_SIZES[kind][0] == 0 else SHORTER[kind]
+
+    return name, kind_of
+
+
+def odd_sizes(random):
+    """Cases whose sizes are drawn one by one."""
+    one = lambda *of: of[int(random.integers(len(of)))]
+    heads = one(2, 2, 2, 3, 4, 6)
+    small = one(*(small for small in (16, 32, 48, 64, 80, 96, 128) if heads * small % 32 == 0))
+    state = one(16, 32, 64)
+    drawn = {
+        "WIDTH": heads * small, "HEADS": heads, "KV_HEADS": one(*(kv for kv in (1, 2, 3) if heads % kv == 0)), "DIM": one(64, 80, 96, 128, 256, 48),
+        "INNER": one(96, 160, 256, 352, 544), "EXPERTS": one(8, 12, 20), "EXPERT_INNER": one(32, 96, 160, 256), "Q_RANK": one(32, 96, 160),
+        "RANK": one(32, 96, 160, 256), "BARE": one(32, 64, 96, 128), "TURNED": one(16, 32, 64), "VALUE": one(32, 64, 96, 128), "SSM_STATE": state,
+        "KDA": one(16, 32, 64), "KDA_TAPS": one(2, 3, 4), "SHORT": one(32, 96, 160),
+    }  # fmt: skip
+    for name, value in drawn.items():
+        setattr(gguf_sizes, name, value)
+    return importlib.reload(families).CASES
+
+
 def chosen_types(random):
     """What types matrices have, by name and length of rows."""
+    if random.integers(3) == 0:
+        return mixture(random)
     one = lambda of: of[int(random.integers(len(of)))]
     fits = lambda length: [kind for block, kinds in BY_BLOCK.items() if length % block == 0 for kind in kinds] + list(PLAIN)
     same, drawn = bool(random.integers(3) == 0), {}
@@ -153,23 +212,23 @@ def chosen_types(random):
             drawn[part, length] = one(kinds)
         return drawn[part, length]
 
-    return kind_of
+    return "drawn", kind_of
 
 
 def write(path, libraries, packer, seed, names):
     """A model and its reference."""
     random = np.random.default_rng(seed)
     one = lambda *of: of[int(random.integers(len(of)))]
-    every = [f"{size}:{name}" for size, cases in (("narrow", NARROW), ("wide", WIDE)) for name in cases] + [f"drawn:{name}" for name in DRAWN for _ in range(2)]
-    name = one(*(sorted(own for own in every if own.split(":")[1] in names) if names else every))
+    every = [f"{size}:{name}" for size in ("narrow", "wide", "odd", "odd") for name in NARROW] + [f"drawn:{name}" for name in DRAWN for _ in range(2)]
+    name = one(*(sorted(own for own in every if own in names or own.split(":")[1] in names) if names else every))
     size, case = name.split(":")
     more = {}
     if size == "drawn":
-        arch = case
+        arch = case.removesuffix("-moe")
         keys, layers, model, *given = DRAWN[case](random)
         more = given[0] if given else {}
     else:
-        arch, keys, layers, *model = (NARROW if size == "narrow" else WIDE)[case]
+        arch, keys, layers, *model = NARROW[case] if size == "narrow" else WIDE[case] if size == "wide" else odd_sizes(random)[case]
         model = model[0] if model else [["output_norm", "width"], ["output", "vocabulary", "width"]]
         width = keys.get("embedding_length", 32 if size == "narrow" else gguf_sizes.WIDTH)
         model = [[width if part == "width" else part for part in parts] for parts in model]
@@ -178,20 +237,21 @@ def write(path, libraries, packer, seed, names):
             keys = {"feed_forward_length": 64, "attention.key_length": 32, "attention.value_length": 32, "rope.dimension_count": 32, **keys}
         if random.integers(3) == 0:
             model = [parts for parts in model if parts[0] != "output"]
-    families.CASES["drawn"] = (arch, keys, layers, model)
-    number, kind_of = int(random.integers(100)), chosen_types(random)
+    model = [[CONTEXT if part == "context" else part for part in parts] for parts in model]
+    families.CASES["drawn"] = (arch, {**keys, "context_length": CONTEXT}, layers, model)
+    number, (types_by, kind_of) = int(random.integers(100)), chosen_types(random)
     types = {}
     remembered = lambda name, length: types.setdefault(name, kind_of(name, length))
     given = {"seed": int(random.integers(1 << 30)), "added": one(0.3, 1.0), "kind_of": remembered, "pack": packer.pack, "unpack": packer.unpack, **more}
     vocabulary = lambda w: gguf_tiny.scores_vocabulary(w, number)
     families.write(path, "drawn", vocabulary, False, **given)
-    lengths = [int(random.integers(2, 41)) for _ in range(int(random.integers(2, 5)))]
+    lengths = [one(1, 2, 31, 32, 33, 300, *random.integers(2, 66, 4).tolist()) for _ in range(int(random.integers(2, 5)))]
     texts = [[int(token) for token in random.integers(3, 250, length + families.STEPS)] for length in lengths]
     pieces = []
     while sum(pieces) < lengths[0]:
-        pieces.append(min(one(1, 1, 2, 3, 7, 8, 9, 16, 31, 33), lengths[0] - sum(pieces)))
+        pieces.append(min(one(1, 1, 2, 3, 7, 8, 9, 16, 31, 32, 33, 64, 100), lengths[0] - sum(pieces)))
     caches = [one(*CACHES), one(*CACHES)]
-    made = {"name": name, "arch": arch, "types": {key: kind.name for key, kind in types.items()}, "tied": not any(parts[0] == "output" for parts in model)}
+    made = {"name": name, "arch": arch, "context": CONTEXT, "mixture": types_by, "types": {key: kind.name for key, kind in types.items()}, "tied": not any(parts[0] == "output" for parts in model)}
     made |= {"pieces": pieces, "cut": int(random.integers(1, lengths[0] + 1)), "caches": caches, "ways": []}
     alone = arch in families.ALONE
     with tempfile.TemporaryDirectory() as folder:

@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
-use halite::{CacheType, Device, Generator, GeneratorOptions, RunOptions, Sequence};
+use halite::{CacheType, Device, Generator, GeneratorOptions, RunOptions, Sampler, Sampling, Sequence};
 
 use crate::common::{builder, device};
 
@@ -16,6 +17,8 @@ const NEAR: f32 = 0.08;
 const ROUNDED: f32 = 4.0;
 /// How far logits of the same text may be from each other.
 const SAME: f32 = 0.05;
+/// Tokens that are written behind a prompt.
+const WRITTEN: usize = 12;
 
 /// What llama.cpp makes of the texts of a model.
 struct Case {
@@ -30,6 +33,11 @@ impl Case {
             serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
         let texts = serde_json::from_value(json["texts"].clone()).unwrap();
         Self { json, texts }
+    }
+
+    /// Tokens that there is room for.
+    fn context(&self) -> usize {
+        self.json["context"].as_u64().unwrap_or(128) as usize
     }
 
     fn numbers<T: serde::de::DeserializeOwned>(&self, key: &str) -> T {
@@ -133,6 +141,24 @@ fn pieces(case: &Case, generator: &Generator, told: &mut Told) {
     told.look("back", furthest(parts.logits(), &wanted), SAME);
 }
 
+/// Tokens that are chosen one behind the other are the likeliest ones by the logits of the same tokens in one piece.
+fn written(case: &Case, generator: &Generator, told: &mut Told) {
+    let (options, prompt) = (RunOptions::new(), &case.texts[0].0);
+    let (mut sequence, mut tokens) = (prompted(generator, prompt), prompt.clone());
+    sequence.ignore_end(true);
+    let each = |piece: &halite::Piece| {
+        tokens.push(piece.token);
+        ControlFlow::Continue(())
+    };
+    sequence.generate(&mut Sampler::new(Sampling::greedy()), WRITTEN, &options, each).unwrap();
+    assert_eq!(tokens.len(), prompt.len() + WRITTEN);
+    for end in [prompt.len(), tokens.len() - 1] {
+        let whole = prompted(generator, &tokens[..end]);
+        let most = whole.logits().iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        told.look(&format!("written {end}"), most - whole.logits()[tokens[end] as usize], SAME);
+    }
+}
+
 /// How far logits are from others, beside how large those are.
 fn rate(found: &[f32], wanted: &[f32]) -> f32 {
     let pairs = || found.iter().zip(wanted).filter(|(_, wanted)| wanted.is_finite());
@@ -148,7 +174,7 @@ fn caches(case: &Case, path: &Path, device: &Device, told: &mut Told) {
         "q4_0" => CacheType::Q4_0,
         _ => CacheType::F16,
     });
-    let given = GeneratorOptions::new().context(128).batch(4).cache_types(types[0], types[1]);
+    let given = GeneratorOptions::new().context(case.context()).batch(4).cache_types(types[0], types[1]);
     let generator = match builder(device).model(path).generator(given) {
         Ok(generator) => generator,
         Err(error) => {
@@ -190,12 +216,13 @@ fn caches_together(case: &Case, generator: &Generator, mut alone: Sequence, told
 
 fn run(device: &Device, path: &Path) -> Vec<(String, f32)> {
     let case = Case::of(path);
-    let given = GeneratorOptions::new().context(128).batch(4);
+    let given = GeneratorOptions::new().context(case.context()).batch(4);
     let generator = builder(device).model(path).generator(given).unwrap();
     let has_bf16 = case.numbers::<BTreeMap<String, String>>("types").values().any(|kind| kind == "BF16");
     let mut told = Told { found: Vec::new(), factor: if has_bf16 { ROUNDED } else { 1.0 } };
     texts(&case, &generator, &mut told);
     pieces(&case, &generator, &mut told);
+    written(&case, &generator, &mut told);
     caches(&case, path, device, &mut told);
     println!("{} {}: {:?}", path.display(), case.json["name"], told.found);
     told.found

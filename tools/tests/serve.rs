@@ -95,6 +95,15 @@ fn a_body_that_says_to_be_too_large_is_not_waited_for() {
     assert!(line.starts_with("HTTP/1.1 413"), "{line}");
     let (status, _) = server.raw("HEAD /health HTTP/1.1\r\nHost: localhost", "");
     assert_eq!(status, 200);
+    // Who sends all of it before reading anything reads the answer, too.
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream
+        .write_all(format!("{head}\r\nContent-Length: 7000\r\n\r\n{}", " ".repeat(3000)).as_bytes())
+        .unwrap();
+    stream.write_all(" ".repeat(4000).as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1 413"), "{line}");
     // Answers and refusals have numbers, for clients' logs.
     let numbers = ["/health", "/v1/nothing", "/v1/models"].map(|path| {
         let mut stream = TcpStream::connect(&server.address).unwrap();

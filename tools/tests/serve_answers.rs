@@ -166,6 +166,103 @@ fn tools_are_called() {
     assert_eq!((status, &told["error"]["param"]), (400, &json!("tools")), "{told}");
 }
 
+/// Events of a stream with names, as their kinds and what they hold.
+fn named(events: &Value) -> Vec<Value> {
+    let events = events.as_str().unwrap();
+    let made: Vec<Value> = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|event| serde_json::from_str(event).unwrap())
+        .collect();
+    let names: Vec<&str> = events.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names, made.iter().map(|event| event["type"].as_str().unwrap()).collect::<Vec<_>>());
+    assert!(made.iter().enumerate().all(|(place, event)| event["sequence_number"] == place), "{events}");
+    made
+}
+
+#[test]
+fn responses_are_the_answers_of_conversations() {
+    let Some(server) = Server::start("gemma3.gguf", &["--parallel=2", "--context=512"]) else { return };
+    let chat = json!({"messages": [{"role": "user", "content": "in the"}], "seed": 3, "max_tokens": 8});
+    let (_, wanted) = server.post("/v1/chat/completions", &chat);
+    let wanted = &wanted["choices"][0]["message"]["content"];
+    let mut request = json!({"input": "in the", "seed": 3, "max_output_tokens": 8, "metadata": {"a": "b"}});
+    let (status, made) = server.post("/v1/responses", &request);
+    assert_eq!(
+        (status, &made["object"], &made["metadata"]["a"]),
+        (200, &json!("response"), &json!("b")),
+        "{made}"
+    );
+    assert_eq!(made["output"][0]["content"][0]["text"], *wanted, "{made}");
+    let ended = made["status"] == "completed";
+    assert!(ended || made["incomplete_details"]["reason"] == "max_output_tokens", "{made}");
+    let usage = &made["usage"];
+    let sum = usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap();
+    assert_eq!(usage["total_tokens"], sum);
+    // What was said before, as the answer has it.
+    let before = json!([{"role": "user", "content": "in the"}, made["output"][0], {"role": "user", "content": "then"}]);
+    let (status, told) = server.post("/v1/responses", &json!({"input": before, "max_output_tokens": 2}));
+    assert_eq!(status, 200, "{told}");
+    request["stream"] = json!(true);
+    let (_, events) = server.post("/v1/responses", &request);
+    let events = named(&events);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[..3], ["response.created", "response.in_progress", "response.output_item.added"]);
+    let deltas = events.iter().filter(|event| event["type"] == "response.output_text.delta");
+    let text: String = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    assert_eq!(text, *wanted);
+    let last = &events[events.len() - 1];
+    assert_eq!(last["type"], if ended { "response.completed" } else { "response.incomplete" });
+    assert_eq!(last["response"]["output"][0]["content"][0]["text"], *wanted);
+    let (status, told) = server.post("/v1/responses", &json!({"input": "a", "store": true}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("store")), "{told}");
+}
+
+#[test]
+fn responses_have_calls_of_tools() {
+    let Some(server) = tools_server() else { return };
+    let digit = json!({"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]});
+    let input = json!([
+        {"role": "user", "content": "in the"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{\"x\":1}"},
+        {"type": "function_call_output", "call_id": "c", "output": "then"},
+    ]);
+    let tool = json!({"type": "function", "name": "f", "parameters": digit, "strict": true});
+    let mut request =
+        json!({"input": input, "tools": [tool], "tool_choice": {"type": "function", "name": "f"}, "seed": 1});
+    let (status, made) = server.post("/v1/responses", &request);
+    assert_eq!((status, made["output"].as_array().map(Vec::len)), (200, Some(1)), "{made}");
+    let call = made["output"][0].clone();
+    assert_eq!((&call["type"], &call["name"]), (&json!("function_call"), &json!("f")), "{made}");
+    let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+    assert!(arguments == json!({"x": 1}) || arguments == json!({"x": 2}), "{arguments}");
+    request["stream"] = json!(true);
+    let (_, events) = server.post("/v1/responses", &request);
+    let events = named(&events);
+    let done = events.iter().find(|event| event["type"] == "response.function_call_arguments.done").unwrap();
+    assert_eq!((&done["arguments"], &done["output_index"]), (&call["arguments"], &json!(0)));
+    assert_eq!(events[events.len() - 1]["response"]["status"], "completed");
+}
+
+#[test]
+fn vectors_are_as_long_as_somebody_wants() {
+    let Some(server) = Server::start("bert.gguf", &[]) else { return };
+    let vector = |more: Value| {
+        let mut request = json!({"input": "the unplayable play"});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, made) = server.post("/v1/embeddings", &request);
+        let numbers: Option<Vec<f64>> = serde_json::from_value(made["data"][0]["embedding"].clone()).ok();
+        (status, numbers.unwrap_or_default(), made)
+    };
+    let (_, whole, _) = vector(json!({}));
+    let (_, first, _) = vector(json!({"dimensions": 8}));
+    let length = whole[..8].iter().map(|own| own * own).sum::<f64>().sqrt();
+    assert_eq!((first.len(), vector(json!({"dimensions": whole.len()})).1.len()), (8, whole.len()));
+    assert!(first.iter().zip(&whole).all(|(own, all)| (own - all / length).abs() < 1e-6), "{first:?}");
+    let (status, _, told) = vector(json!({"dimensions": whole.len() + 1}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("dimensions")), "{told}");
+}
+
 /// A server of a small model whose template is another one.
 fn tools_server() -> Option<Server> {
     const KEY: &[u8] = b"tokenizer.chat_template";

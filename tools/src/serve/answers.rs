@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     calls::Call,
+    error::Refusal,
     fields::Form,
     likely::{self, Told},
     write::{Answer, Piece},
@@ -144,6 +145,16 @@ impl Head {
     }
 }
 
+/// The first elements of a vector, as a vector of length 1.
+pub(super) fn shortened(vector: &[f32], most: usize) -> Result<Vec<f32>, Refusal> {
+    let first = vector.get(..most).ok_or_else(|| {
+        Refusal::field("dimensions", format!("'dimensions' is {most}; the vectors have {}", vector.len()))
+    })?;
+    let length = first.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    let factor = if length > 0.0 { 1.0 / length } else { 1.0 };
+    Ok(first.iter().map(|number| (f64::from(*number) * factor) as f32).collect())
+}
+
 /// Vectors of texts, of which all together have so many tokens.
 pub(super) fn vectors(model: &str, vectors: &[Vec<f32>], tokens: usize, in_base64: bool) -> Value {
     let one = |(index, vector): (usize, &Vec<f32>)| {
@@ -181,7 +192,16 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod tests {
+    #[test]
+    fn vectors_are_cut_to_length_one() {
+        let made = super::shortened(&[3.0, 4.0, 12.0], 2).unwrap();
+        assert!((made[0] - 0.6).abs() < 1e-6 && (made[1] - 0.8).abs() < 1e-6);
+        assert_eq!(super::shortened(&[0.0, 1.0], 1).unwrap(), [0.0]);
+        assert!(super::shortened(&[1.0], 2).is_err());
+    }
+
     #[test]
     fn bytes_become_base64() {
         for (bytes, text) in

@@ -115,6 +115,11 @@ pub(super) fn event(value: &Value) -> Bytes {
     format!("data: {value}\n\n").into()
 }
 
+/// An event that has a name.
+pub(super) fn named_event(name: &str, value: &Value) -> Bytes {
+    format!("event: {name}\ndata: {value}\n\n").into()
+}
+
 /// What ends a stream of events.
 pub(super) fn last_event() -> Bytes {
     Bytes::from_static(b"data: [DONE]\n\n")

@@ -35,6 +35,13 @@ impl Refusal {
         Refusal { code: Some(code), ..self }
     }
 
+    /// With another name of a field.
+    pub fn renamed(self, from: &str, to: &'static str) -> Refusal {
+        let message = self.message.replace(&format!("'{from}'"), &format!("'{to}'"));
+        let param = if self.param == Some(from) { Some(to) } else { self.param };
+        Refusal { message, param, ..self }
+    }
+
     /// Of the library.
     pub fn of(error: &halite::Error) -> Refusal {
         let status = match error.kind() {

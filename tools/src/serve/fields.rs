@@ -59,6 +59,11 @@ impl Fields {
         }
     }
 
+    /// Those of a request that was made here.
+    pub fn of(fields: Map<String, Value>) -> Fields {
+        Fields(fields)
+    }
+
     /// A field, if it is there.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())

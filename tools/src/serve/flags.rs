@@ -25,7 +25,7 @@ Examples:
   To others on the network, who have to know a token:
     halite serve model.gguf --host=0.0.0.0 --token-file=token.txt
 
-Paths: GET /health, /v1/models; POST /v1/completions, /v1/chat/completions, /v1/embeddings. Ctrl-C lets requests end.
+Paths: GET /health, /v1/models; POST /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings. Ctrl-C lets requests end.
 ";
 
 /// Serves a language model (.gguf, .onnx, .pte) over HTTP, in the form of OpenAI's interface.

@@ -31,6 +31,7 @@ use super::{
     fields::Form,
     job,
     patience::Patient,
+    response_events,
     work::Work,
 };
 
@@ -40,6 +41,8 @@ type Result<T, E = Refusal> = std::result::Result<T, E>;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most connections at the same time.
 const MOST_CONNECTIONS: usize = 256;
+/// How many times as long as a body may be what is still taken of a longer one, so that its client reads why it gets no answer.
+const PATIENT_TIMES: usize = 8;
 /// Bytes that the headers of a request may have.
 const MOST_HEADERS: usize = 32 << 10;
 
@@ -157,16 +160,25 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
         (&Method::POST, "/v1/chat/completions") => {
             job::answer(work.text(Form::Chat, &read(rules, request).await?).await?).await
         }
+        (&Method::POST, "/v1/responses") => {
+            let asked = work.response(&read(rules, request).await?).await?;
+            response_events::answer(asked).await
+        }
         (&Method::POST, "/v1/embeddings") => work.vectors(&read(rules, request).await?).await,
         (
             method,
-            "/health" | "/v1/models" | "/v1/completions" | "/v1/chat/completions" | "/v1/embeddings",
+            "/health"
+            | "/v1/models"
+            | "/v1/completions"
+            | "/v1/chat/completions"
+            | "/v1/responses"
+            | "/v1/embeddings",
         ) => Err(Refusal::with(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not answer {method}"))),
         (method, path) => {
             let path = if path.is_empty() { "/" } else { path };
             let text = format!(
                 "there is no {method} {path}; there are GET /health, /v1/models and POST /v1/completions, \
-                 /v1/chat/completions, /v1/embeddings"
+                 /v1/chat/completions, /v1/responses, /v1/embeddings"
             );
             Err(Refusal::with(StatusCode::NOT_FOUND, text).code("unknown_url"))
         }
@@ -253,16 +265,38 @@ async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
     };
     // Whoever says so at once need not wait for it.
     let least = hyper::body::Body::size_hint(request.body()).lower();
+    let waits = request.headers().contains_key(header::EXPECT);
+    let mut body = request.into_body();
     if usize::try_from(least).map_or(true, |least| least > rules.most_body) {
+        if !waits {
+            tokio::spawn(leave(body, rules.most_body));
+        }
         return too_large();
     }
-    let body = Limited::new(request.into_body(), rules.most_body).collect();
-    match tokio::time::timeout(PATIENCE, body).await {
+    match tokio::time::timeout(PATIENCE, Limited::new(&mut body, rules.most_body).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => too_large(),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            tokio::spawn(leave(body, rules.most_body));
+            too_large()
+        }
         Ok(Err(error)) => Err(Refusal::wrong(format!("the body did not come: {error}"))),
         Err(_) => Err(Refusal::with(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
     }
+}
+
+/// Takes some more of a body that is too large behind its answer, and keeps nothing: many clients read no answer before they have sent all,
+/// and would only see that the connection is gone.
+async fn leave(mut body: Incoming, most: usize) {
+    let mut left = most.saturating_mul(PATIENT_TIMES);
+    let taken = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    _ = tokio::time::timeout(PATIENCE, taken).await;
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The answers of a request: at once, or piece by piece.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
 use hyper::{Response, StatusCode};
@@ -25,7 +25,7 @@ use super::{
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
 /// Events that wait for a client.
-const EVENTS: usize = 64;
+pub(super) const EVENTS: usize = 64;
 
 /// Answers a request.
 pub(super) async fn answer(job: Job) -> Result<Response<Body>> {
@@ -38,7 +38,7 @@ pub(super) async fn answer(job: Job) -> Result<Response<Body>> {
 impl Job {
     /// Writes all answers, one behind the other: `each` is given the number of an answer, its prompt, and its number among those of the
     /// prompt.
-    fn write_all(
+    pub fn write_all(
         &self,
         mut each: impl FnMut(&Slots, usize, &[u32], u64) -> Result<Answer>,
     ) -> Result<Vec<Answer>> {
@@ -54,7 +54,7 @@ impl Job {
     }
 
     /// The tokens of all prompts and answers.
-    fn counts(&self, answers: &[Answer]) -> Counts {
+    pub fn counts(&self, answers: &[Answer]) -> Counts {
         let choices = usize::try_from(self.wanted.choices).unwrap_or(1).max(1);
         Counts {
             prompt: self.prompts.iter().map(Vec::len).sum(),
@@ -87,14 +87,20 @@ async fn sent_until(until: Option<Instant>, send: &mpsc::Sender<Bytes>, bytes: B
 }
 
 /// A client that events go to.
-struct Client {
+pub(super) struct Client {
     send: mpsc::Sender<Bytes>,
     until: Option<Instant>,
     handle: Handle,
 }
 
 impl Client {
-    fn tell_bytes(&self, bytes: Bytes) -> bool {
+    /// One that has so long to take what there is.
+    pub fn new(send: mpsc::Sender<Bytes>, timeout: Duration) -> Client {
+        // A client that is gone ends the work by what its body holds, and one that reads slowly by the time that a request has.
+        Client { send, until: Instant::now().checked_add(timeout), handle: Handle::current() }
+    }
+
+    pub fn tell_bytes(&self, bytes: Bytes) -> bool {
         self.handle.block_on(sent_until(self.until, &self.send, bytes))
     }
 
@@ -103,8 +109,8 @@ impl Client {
     }
 
     /// Tells something while others write, who do not wait for a client that is slow.
-    fn tell_beside(&self, value: &Value, seat: &Seat<'_>) -> ControlFlow<()> {
-        let is_told = match self.send.try_send(body::event(value)) {
+    pub fn tell_beside(&self, event: Bytes, seat: &Seat<'_>) -> ControlFlow<()> {
+        let is_told = match self.send.try_send(event) {
             Err(TrySendError::Full(event)) => seat.away(|| self.tell_bytes(event)),
             told => told.is_ok(),
         };
@@ -116,17 +122,15 @@ impl Client {
 fn stream(job: Job) -> Response<Body> {
     let (send, receive) = mpsc::channel::<Bytes>(EVENTS);
     let guard = EndOnDrop(job.running.limits.cancel.clone());
+    let client = Client::new(send, job.running.work.timeout);
     spawn_blocking(move || {
-        // A client that is gone ends the work by what its body holds, and one that reads slowly by the time that a request has.
-        let until = Instant::now().checked_add(job.running.work.timeout);
-        let client = Client { send, until, handle: Handle::current() };
         let (head, wanted, limits) = (&job.head, &job.wanted, &job.running.limits);
         let made = job.write_all(|slots, index, prompt, number| {
             if let Some(begin) = head.begin(index) {
                 client.tell(&begin);
             }
             let answer = write(slots, prompt, wanted, number, limits, |piece, seat| {
-                client.tell_beside(&head.piece(index, piece), seat)
+                client.tell_beside(body::event(&head.piece(index, piece)), seat)
             })?;
             if !answer.calls.is_empty() {
                 client.tell(&head.calls(index, &answer.calls));

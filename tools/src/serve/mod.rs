@@ -12,6 +12,8 @@ mod likely;
 mod messages;
 mod patience;
 mod request;
+mod response_events;
+mod responses;
 mod sampling;
 mod slots;
 mod together;

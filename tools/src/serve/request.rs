@@ -246,7 +246,6 @@ impl Fields {
     /// Whether vectors are wanted as bytes in base64.
     pub fn wants_base64(&self) -> Result<bool> {
         self.check_names(&[&["model", "input", "encoding_format", "dimensions"], SAYS_NOTHING])?;
-        self.refuse(&[("dimensions", Value::Null)])?;
         match self.text("encoding_format")? {
             None | Some("float") => Ok(false),
             Some("base64") => Ok(true),
@@ -254,6 +253,16 @@ impl Fields {
                 "encoding_format",
                 format!("'encoding_format' is {other}; there are float and base64"),
             )),
+        }
+    }
+}
+
+impl Fields {
+    /// How many elements vectors are to have, if somebody says it.
+    pub fn dimensions(&self) -> Result<Option<usize>> {
+        match self.count("dimensions")? {
+            Some(0) => Err(Refusal::field("dimensions", "'dimensions' is 0")),
+            count => Ok(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX))),
         }
     }
 }

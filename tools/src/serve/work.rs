@@ -21,6 +21,7 @@ use super::{
     fields::{Fields, Form},
     messages,
     request::{Text, Wanted},
+    responses::{self, Asked},
     slots::{Slots, Turn},
     tools::Style,
     write::Limits,
@@ -181,7 +182,17 @@ impl Work {
 
     /// A request for text, when it is its turn.
     pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Job> {
-        let fields = Fields::read(body)?;
+        self.job(form, Fields::read(body)?).await
+    }
+
+    /// A request of the Responses interface, when it is its turn, with what its answer repeats.
+    pub async fn response(self: &Arc<Self>, body: &[u8]) -> Result<(Job, Asked)> {
+        let (fields, asked) = responses::conversation(&Fields::read(body)?)?;
+        let job = self.job(Form::Chat, fields).await.map_err(responses::renamed)?;
+        Ok((job, asked))
+    }
+
+    async fn job(self: &Arc<Self>, form: Form, fields: Fields) -> Result<Job> {
         self.is_known(fields.text("model")?)?;
         let slots = self.writer()?;
         let (generator, timeout) = (slots.generator().clone(), self.timeout);
@@ -220,7 +231,7 @@ impl Work {
             Refusal::wrong("the model makes no vectors of texts: its file does not say how")
                 .code("unsupported")
         })?;
-        let (inputs, in_base64) = (fields.inputs()?, fields.wants_base64()?);
+        let (inputs, in_base64, most) = (fields.inputs()?, fields.wants_base64()?, fields.dimensions()?);
         drop(fields);
         let turn = self.embedding.acquire().await;
         let _turn = turn.map_err(|_| Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "the server ends"))?;
@@ -234,7 +245,8 @@ impl Work {
                     Text::Plain(text) => embedder.tokenize(text),
                     Text::Tokens(tokens) => tokens.clone(),
                 };
-                vectors.push(embedder.embed(&own, &options).map_err(|error| Refusal::of(&error))?);
+                let vector = embedder.embed(&own, &options).map_err(|error| Refusal::of(&error))?;
+                vectors.push(most.map_or(Ok(vector.clone()), |most| answers::shortened(&vector, most))?);
                 tokens += own.len();
             }
             Ok((tokens, vectors))

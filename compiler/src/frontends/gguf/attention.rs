@@ -326,6 +326,9 @@ impl Call<'_> {
         held: &Held,
     ) -> Result<(TensorId, Held)> {
         let h = self.hyper;
+        if let Some(own) = &h.condensed {
+            return self.condensed_attention(b, (x, layer), held, own);
+        }
         let gated = self.gated_queries(b, x, layer)?;
         let (q, own) = self.parts(b, x, layer, gated.map(|[queries, _]| queries))?;
         let q = self.tempered(b, q, layer)?;

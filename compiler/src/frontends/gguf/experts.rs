@@ -18,6 +18,8 @@ pub(super) enum Gating {
     Softmax,
     /// By a softmax over those that are chosen, by the numbers as they are.
     Chosen,
+    /// Each for itself, by the root of a softplus.
+    Root,
 }
 
 /// The experts of a model.
@@ -120,10 +122,11 @@ impl Experts {
             None | Some(0 | 1) => (Gating::Softmax, None),
             Some(2) => (Gating::Sigmoid, None),
             Some(3) => (Gating::Chosen, Some(true)),
+            Some(4) => (Gating::Root, None),
             Some(other) => {
                 let key = keys.key("expert_gating_func");
                 return Err(unsupported(format!(
-                    "'{key}' is {other}; there are 1 (softmax), 2 (sigmoid), 3 (softmax of the chosen)"
+                    "'{key}' is {other}; there are 1 (softmax), 2 (sigmoid), 3 (softmax of the chosen), 4 (root of a softplus)"
                 )));
             }
         };

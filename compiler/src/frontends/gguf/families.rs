@@ -3,7 +3,8 @@
 use super::{
     families_base::LLAMA,
     families_latent::{
-        BAILINGMOE3, DEEPSEEK2, DEEPSEEK32, DOTS3NOTE, GLM_DSA, GLM5_NEXT, HY_V4, KIMI_K3, KIMI_LINEAR,
+        BAILINGMOE3, DEEPSEEK2, DEEPSEEK4, DEEPSEEK32, DOTS3NOTE, GLM_DSA, GLM5_NEXT, HY_V4, KIMI_K3,
+        KIMI_LINEAR,
     },
     family::{Activation, Connected, Family, Flow, LocalRope, Sections, Turn, TurnedAs, Unwindowed},
 };
@@ -245,6 +246,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "mistral4", bare_yarn: false, ..DEEPSEEK2 },
     // The same, where an indexer chooses the keys.
     DEEPSEEK32,
+    DEEPSEEK4,
     GLM_DSA,
     HY_V4,
     DOTS3NOTE,

@@ -49,6 +49,7 @@ pub(super) const LLAMA: Family = Family {
     norms_turned: false,
     yarn_scale: None,
     bare_yarn: false,
+    condenses: false,
     indexer: None,
     chooses_blocks: false,
     late_index: false,

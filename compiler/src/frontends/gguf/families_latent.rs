@@ -41,6 +41,18 @@ pub(super) const DOTS3NOTE: Family = Family {
     normed_experts: false,
     ..LLAMA
 };
+/// Layers that attend to a window, and to rows that stand for groups of neighbours, with several states of a token.
+pub(super) const DEEPSEEK4: Family = Family {
+    name: "deepseek4",
+    condenses: true,
+    indexer: Some(Turn::Neighbours),
+    connections: Some(Connected::Spread { mean: false }),
+    one_limit: true,
+    cuts_gates: true,
+    normed_experts: false,
+    local_of: 1,
+    ..LLAMA
+};
 /// Delta nets with a decay of each place beside latent attention.
 pub(super) const KIMI_LINEAR: Family = Family { name: "kimi-linear", plain_of: 1, ..LLAMA };
 /// The same, where parts of layers attend to the states before.

@@ -202,6 +202,8 @@ pub(super) struct Family {
     pub yarn_scale: Option<f64>,
     /// Whether cosines and sines stay as they are where the metadata have such a factor, whatever it is.
     pub bare_yarn: bool,
+    /// Whether layers attend to a window of keys, and to rows that stand for groups of neighbours.
+    pub condenses: bool,
     /// What rotary embedding turns in the keys of an indexer, where one chooses what layers attend to.
     pub indexer: Option<Turn>,
     /// Whether it chooses blocks of keys, for each head of keys.

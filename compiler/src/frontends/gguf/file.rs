@@ -166,7 +166,10 @@ impl<'a> Tensors<'a> {
 
     /// A matrix of weights for each expert.
     pub fn expert_matrices(&self, b: &mut Builder, name: &str, dims: [u64; 3]) -> Result<ExpertMatrices> {
-        let tensor = self.need(name, &dims)?;
+        // Some files have the rows of all in one matrix.
+        let flat = [dims[0].saturating_mul(dims[1]), dims[2]];
+        let is_flat = self.dims(name) == Some(&flat[..]);
+        let tensor = self.need(name, if is_flat { &flat } else { &dims })?;
         let layout = match format(name, tensor)? {
             RowFormat::Blocks(format) => RowLayout::Blocks(format),
             RowFormat::Floats(dtype) => {
@@ -186,6 +189,22 @@ impl<'a> Tensors<'a> {
             return Err(unsupported(format!("the tensor '{name}' is {}, and not F32", tensor.element)));
         }
         b.constant(name, DType::F32.into(), &dims, tensor.bytes.clone()).map(Some)
+    }
+
+    /// A matrix of integers from 0 to below a number, which has to be there, `i32`.
+    pub fn numbers(&self, b: &mut Builder, name: &str, dims: [u64; 2], below: u64) -> Result<TensorId> {
+        let tensor = self.need(name, &dims)?;
+        if tensor.element != "I32" {
+            return Err(unsupported(format!("the tensor '{name}' is {}, and not I32", tensor.element)));
+        }
+        let all = tensor.bytes.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
+        let is_known = |number: &i32| u64::try_from(*number).is_ok_and(|own| own < below);
+        match all.into_iter().find(|number| !is_known(number)) {
+            Some(other) => {
+                Err(invalid(format!("the tensor '{name}' has the number {other}, of {below} from 0 on")))
+            }
+            None => b.constant(name, DType::I32.into(), &dims, tensor.bytes.clone()),
+        }
     }
 
     /// A tensor's dimensions, the outermost first.

@@ -125,6 +125,12 @@ fn windowed(keys: &Keys<'_>, layers: u64, kv_counts: &[u64]) -> Result<Vec<bool>
         let global = if family.first_is_global { 0 } else { of.saturating_sub(1) };
         (0..layers).map(|layer| of == 0 || layer % of != global).collect()
     };
+    if family.condenses {
+        // Those without groups have another rotary embedding.
+        let name = "attention.compress_ratios";
+        let groups = keys.each(name, layers)?.ok_or_else(|| keys.missing(name))?;
+        return Ok(groups.iter().map(|size| *size == 0).collect());
+    }
     if window(keys, layers)?.is_none() {
         return Ok(vec![false; layers as usize]);
     }

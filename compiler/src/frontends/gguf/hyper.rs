@@ -6,6 +6,7 @@ use halite_formats::gguf::Value;
 
 use super::{
     Result, adapters,
+    condensed::Condensed,
     experts::Experts,
     factors::{cap, factors},
     families::FAMILIES,
@@ -72,6 +73,8 @@ pub(super) struct Hyper {
     pub window: Option<u64>,
     /// The sizes of latent attention, if it is that, of layers that attend to all keys and of those that attend to a window.
     pub latents: [Option<Latent>; 2],
+    /// The numbers of attention to rows that stand for groups of neighbours, if it is that.
+    pub condensed: Option<Condensed>,
     /// What chooses the keys that layers attend to, if something does.
     pub indexer: Option<Indexer>,
     /// How much more queries count that are further on.
@@ -227,10 +230,9 @@ impl Hyper {
         let keys = Keys { file, family };
         let ((layers, spare), width) = (layers(&keys)?, keys.count("embedding_length")?);
         let window = window(&keys, layers)?;
-        let attends = Attends::of_layers(&keys, width, layers)?;
+        let (attends, condensed) = Condensed::of(&keys, Attends::of_layers(&keys, width, layers)?)?;
         let mixers = Mixer::of_layers(&keys, file, layers)?;
-        let first = mixers.iter().position(|mixer| mixer.attends).unwrap_or(0);
-        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, first)?;
+        let ([rope, local_rope], latents, scales) = placing(&keys, [layers, width], &attends, lead(&mixers))?;
         let (epsilon, centred) = epsilon(&keys)?;
         let [embedding_scale, residual_scale, logit_scale, score_cap] = factors(&keys, width, layers)?;
         Ok(Hyper {
@@ -255,6 +257,7 @@ impl Hyper {
             local_rope,
             window,
             latents,
+            condensed,
             indexer: Indexer::read(&keys, &attends, rope.turned, epsilon)?,
             temperature: Temperature::read(&keys, window)?,
             scales,
@@ -359,6 +362,11 @@ fn family(file: &File) -> Result<&'static Family> {
         }
         _ => Err(invalid("the metadata key 'general.architecture' is missing, or is no text")),
     }
+}
+
+/// The first layer that attends.
+fn lead(mixers: &[Mixer]) -> usize {
+    mixers.iter().position(|mixer| mixer.attends).unwrap_or(0)
 }
 
 /// What norms add to squares, and whether they take the mean away.

@@ -2,7 +2,7 @@
 //! a token with those before it, and attention reads the keys that they like most.
 
 use super::{
-    Result,
+    Result, condensed,
     family::Turn,
     file::{invalid, unsupported},
     heads::Attends,
@@ -69,6 +69,8 @@ pub(super) struct Indexer {
     pub blocks: Option<Blocks>,
     /// The groups of neighbours that it compares one key of each of, where it does.
     pub pools: Option<Pools>,
+    /// Whether it compares rows of groups that overlap, of which caches hold what tokens tell.
+    pub overlaps: bool,
     /// Which layers have one. The others attend to what the last of those before them chose.
     pub own: Vec<bool>,
 }
@@ -95,8 +97,10 @@ impl Indexer {
         }
         let blocks = Blocks::read(keys, heads)?;
         let (pools, pooled) = Pools::read(keys, layers, top_k)?;
+        let overlaps = keys.family.condenses;
         let own = match blocks {
             _ if pooled.is_some() => pooled.unwrap_or_default(),
+            _ if overlaps => condensed::indexed(keys, layers)?,
             Some(_) => (0..layers)
                 .map(|layer| keys.file.has(&format!("blk.{layer}.indexer.k_proj.weight")))
                 .collect(),
@@ -106,7 +110,7 @@ impl Indexer {
         let apart = |own: &Attends| own.windowed && keys.family.latent_windows;
         let own: Vec<bool> = own.iter().zip(attends).map(|(own, of)| *own && !apart(of)).collect();
         let first = attends.iter().position(|own| !apart(own));
-        let goes_alone = blocks.is_some() || keys.family.pools == Some(false);
+        let goes_alone = overlaps || blocks.is_some() || keys.family.pools == Some(false);
         let first = first.filter(|_| keys.family.pools.is_none());
         if !goes_alone && first.is_some_and(|first| !own[first]) {
             return Err(invalid(format!(
@@ -119,14 +123,18 @@ impl Indexer {
             Some(own) if keys.family.pools.is_some() => own as f32,
             _ => epsilon,
         };
-        Ok(Some(Indexer { heads, key, top_k, turn, first, epsilon, blocks, pools, own }))
+        Ok(Some(Indexer { heads, key, top_k, turn, first, epsilon, blocks, pools, overlaps, own }))
     }
 }
 
 impl Indexer {
     /// Elements of what caches hold of a token.
     pub fn held(&self) -> u64 {
-        if self.pools.is_some_and(|pools| pools.weighed) { 2 * self.key } else { self.key }
+        match self.pools {
+            _ if self.overlaps => 4 * self.key,
+            Some(Pools { weighed: true, .. }) => 2 * self.key,
+            _ => self.key,
+        }
     }
 }
 

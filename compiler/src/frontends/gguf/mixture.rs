@@ -177,21 +177,43 @@ impl Call<'_> {
             None => self.tensors.vector(b, &self.bare_name(layer, "exp_probs_b"), experts.count)?,
             own => own,
         };
-        self.chosen_by(b, scores, bias, experts)
+        let told = self.told_experts(b, layer, experts)?;
+        self.chosen_by(b, scores, (bias, told), experts)
     }
 
-    /// The same by a router's numbers, `[rows, experts]`, and a bias.
+    /// The experts of each row that its token tells, `i64[rows, used]`, in layers where it does.
+    fn told_experts(&self, b: &mut Builder, layer: u64, experts: &Experts) -> Result<Option<TensorId>> {
+        if self.hyper.condensed.as_ref().is_none_or(|own| layer >= own.told) {
+            return Ok(None);
+        }
+        let name = self.name(layer, "ffn_gate_tid2eid", "weight");
+        let table = self.tensors.numbers(b, &name, [self.hyper.vocabulary, experts.used], experts.count)?;
+        let tokens = self.tokens.ok_or_else(|| b.invalid("no tokens that tell experts"))?;
+        let told = b.gather(table, tokens, 0)?;
+        b.cast(told, DType::I64).map(Some)
+    }
+
+    /// The same by a router's numbers, `[rows, experts]`, and a bias, or experts that are chosen already.
     fn chosen_by(
         &self,
         b: &mut Builder,
         scores: TensorId,
-        bias: Option<TensorId>,
+        (bias, told): (Option<TensorId>, Option<TensorId>),
         experts: &Experts,
     ) -> Result<(TensorId, TensorId, TensorId)> {
         let weights = match experts.gating {
             Gating::Softmax | Gating::Chosen => b.softmax(scores, 1, false)?,
             Gating::Sigmoid => b.unary(Function::Sigmoid, scores)?,
+            Gating::Root => b.map(&[scores], DType::F32, |p, x| {
+                let made = p.call(Function::Softplus, &[x[0]]);
+                p.call(Function::Sqrt, &[made])
+            })?,
         };
+        if let Some(told) = told {
+            let made = b.gather_elements(weights, told, 1)?;
+            let made = if experts.normed { self.summing_to_one(b, made)? } else { made };
+            return Ok((told, self.scaled(b, made, experts.scale)?, weights));
+        }
         // The bias and the groups count for the choice alone.
         let has_more = bias.is_some() || experts.groups.is_some();
         let by_scores = experts.gating == Gating::Chosen || self.hyper.family.weighed_before;
@@ -249,7 +271,7 @@ impl Call<'_> {
         let experts = self.hyper.rare.value_experts.ok_or_else(missing)?;
         let scores = self.product(b, x, layer, "attn_v_gate", [experts.count, self.hyper.width])?;
         let bias = self.tensors.vector(b, &self.name(layer, "attn_v_gate", "bias"), experts.count)?;
-        let (chosen, weights, _) = self.chosen_by(b, scores, bias, &experts)?;
+        let (chosen, weights, _) = self.chosen_by(b, scores, (bias, None), &experts)?;
         let dims = [experts.count, values, self.hyper.width];
         let made = self.expert_part(b, [x, chosen], layer, "attn_v_exps", dims)?;
         let (rows, used, one) = (b.sizes(x)[0], Size::from(experts.used), Size::constant(1));

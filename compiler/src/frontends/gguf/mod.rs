@@ -8,6 +8,8 @@ mod adapters;
 mod alternating;
 mod attention;
 mod block_sparse;
+mod condensed;
+mod condensed_attention;
 mod connections;
 mod crossed;
 mod decayed;

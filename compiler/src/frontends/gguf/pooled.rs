@@ -140,7 +140,7 @@ impl Call<'_> {
     }
 
     /// How much a token likes each group, `f32[sequences, 1, len, count]`. Factors that all scores have are left out.
-    fn pool_scores(
+    pub fn pool_scores(
         &self,
         b: &mut Builder,
         [queries, keys]: [TensorId; 2],

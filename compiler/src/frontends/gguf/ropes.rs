@@ -18,6 +18,9 @@ const BASE: f64 = 10_000.0;
 pub(super) fn ropes(keys: &Keys<'_>, attends: &[Attends]) -> Result<[Rope; 2]> {
     let key_of = |windowed: bool| attends.iter().find(|own| own.windowed == windowed).unwrap_or(&attends[0]);
     let global = rope(keys, key_of(false).heads.key)?;
+    if keys.family.condenses {
+        return of_condensed(keys, global);
+    }
     let turned = match attends.iter().any(|own| own.windowed) {
         true => local_turned(keys, global.turned, key_of(true).heads.key)?,
         false => global.turned,
@@ -34,6 +37,22 @@ pub(super) fn ropes(keys: &Keys<'_>, attends: &[Attends]) -> Result<[Rope; 2]> {
     };
     both[..like_first].iter_mut().for_each(|own| own.turned = first);
     Ok(both)
+}
+
+/// The rotary embedding of layers with rows that stand for groups of neighbours, whose base is another, and that of layers without, which
+/// nothing makes longer. Cosines and sines stay as they are.
+fn of_condensed(keys: &Keys<'_>, global: Rope) -> Result<[Rope; 2]> {
+    let name = "attention.compress_rope_freq_base";
+    let base = keys.float(name)?.ok_or_else(|| keys.missing(name))?;
+    if base.is_nan() || base <= 1.0 {
+        return Err(invalid(format!("'{}' is {base}", keys.key(name))));
+    }
+    let alone = Rope { scaling: Scaling::None, magnitude: 1.0, ..global.clone() };
+    let mut grouped = Rope { base, magnitude: 1.0, ..global };
+    if let Scaling::Yarn { size, .. } = &mut grouped.scaling {
+        *size = 1.0;
+    }
+    Ok([grouped, alone])
 }
 
 /// Elements of a head that layers with a window turn, of so many.

@@ -23,7 +23,6 @@ const REASONS: &[(&str, &str)] = &[
     ("vllm-decision2", DECIDES),
     ("qwen3tts", SPEAKS),
     ("pockettts", SPEAKS),
-    ("deepseek4", COMPRESSED),
     ("dream", DIFFUSION),
     ("llada", DIFFUSION),
     ("llada-moe", DIFFUSION),
@@ -39,7 +38,6 @@ const DIFFUSION: &str =
 const DECIDES: &str =
     "it tells how good answers to questions are, which a caller marks in a text, and writes nothing";
 const SPEAKS: &str = "it makes sound of texts";
-const COMPRESSED: &str = "its layers attend to rows that several tokens share, of which caches have fewer than of tokens (attention to compressed keys)";
 const DRAFTS: &str = "it guesses tokens for another model, whose states it reads";
 
 /// Beginnings of names of tensors that known architectures have.
@@ -58,6 +56,7 @@ const KNOWN: &[&str] = &[
     "attn_output",
     "attn_gate",
     "attn_sinks",
+    "attn_compressor_",
     "attn_rot_embd",
     "post_attention_norm",
     "post_ffw_norm",
@@ -67,6 +66,7 @@ const KNOWN: &[&str] = &[
     "ffn_up.",
     "ffn_down.",
     "ffn_gate_inp",
+    "ffn_gate_tid2eid",
     "ffn_gate_exps",
     "ffn_gate_up_exps",
     "ffn_up_exps",
@@ -122,8 +122,7 @@ const KNOWN: &[&str] = &[
     "hc_attn_",
     "hc_ffn_",
     "ple_",
-    "indexer_compressor_gate",
-    "indexer_compressor_ape",
+    "indexer_compressor_",
     "attn_q.lora_",
     "attn_k.lora_",
     "attn_v.lora_",

@@ -16,7 +16,11 @@ pub(crate) fn of(name: &str) -> Vec<Operation> {
     match name {
         "conv2d" => {
             let last = [DType::F32, DType::F16].into_iter().flat_map(conv2d_samples::channels_last);
-            last.chain(convolutions()).chain(channels_first()).map(Operation::Conv2d).collect()
+            last.chain(convolutions())
+                .chain(in_fragments())
+                .chain(channels_first())
+                .map(Operation::Conv2d)
+                .collect()
         }
         "elementwise" => elementwise().into_iter().map(Operation::Elementwise).collect(),
         "matmul" => products().into_iter().map(Operation::MatMul).collect(),
@@ -79,11 +83,13 @@ fn convolutions() -> Vec<Conv2d> {
             same(Conv2d { groups: 8, written: runs(8, 14, 6), ..last([2, 9, 11, 8], [3, 3, 1, 8]) }),
         ]
     };
-    let in_fragments = |op: &Conv2d| Conv2d { filter_fragments: true, ..op.clone() };
-    let mut samples: Vec<Conv2d> = [DType::F32, DType::F16].into_iter().flat_map(of).collect();
-    let more: Vec<_> = samples.iter().map(in_fragments).filter(|op| op.check().is_ok()).collect();
-    samples.extend(more);
-    samples
+    [DType::F32, DType::F16].into_iter().flat_map(of).collect()
+}
+
+/// The same with filters in fragments, where they can be.
+fn in_fragments() -> impl Iterator<Item = Conv2d> {
+    let with_fragments = |op: Conv2d| Conv2d { filter_fragments: true, ..op };
+    convolutions().into_iter().map(with_fragments).filter(|op| op.check().is_ok())
 }
 
 /// Convolutions with channels first: a run is an image.

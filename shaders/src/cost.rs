@@ -92,10 +92,7 @@ fn estimate_by(
     }
     match variant.template.as_str() {
         "coop" => matrices(&variant.params, plan, &target.hints, models.of_product(operation)),
-        "fragments" => {
-            let bytes = bytes_of(plan)?;
-            matrices_beside_caches(&variant.params, plan, &target.hints, &models.fragments, bytes)
-        }
+        "fragments" => fragments(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
         "image" => image(&models.images, operation, variant, plan, target),
         "image_fragments" => image(&models.image_fragments, operation, variant, plan, target),
@@ -300,6 +297,11 @@ fn bytes_of(plan: &Plan) -> Option<f64> {
     let pushed = |i: usize| first.push.get(i).map(|size| size.value() as f64);
     let [rows, columns, inner, batch] = [pushed(0)?, pushed(1)?, pushed(2)?, pushed(5)?];
     Some((rows * inner + inner * columns + rows * columns) * batch * 2.0)
+}
+
+/// The same with the right operand in fragments.
+fn fragments(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
+    matrices_beside_caches(params, plan, hints, m, bytes_of(plan)?)
 }
 
 /// The same by constants that were fitted beside the rate of caches, with operands and results of so many bytes.

@@ -99,6 +99,24 @@ mod tests {
     }
 
     #[test]
+    fn the_way_back_by_terms_gives_rows_of_columns() {
+        let (terms, columns) = (48_usize, 32_usize);
+        let mut blocks = vec![0; terms * columns];
+        for at in 0..terms * columns {
+            blocks[place(terms, at / columns, at % columns)] = at as i64;
+        }
+        let [back, turn] = back_by_terms(terms as u64, columns as u64);
+        // The first copy moves pairs.
+        let pairs = Values::Int((0..(terms * columns / 2) as i64).collect());
+        let Values::Int(moved) = back.reference(&[pairs]).remove(0) else { panic!("integers stay integers") };
+        let halves = moved.iter().flat_map(|at| [blocks[*at as usize * 2], blocks[*at as usize * 2 + 1]]);
+        let turn = StridedCopy { dtype: DType::I32, ..turn };
+        let rows = turn.reference(&[Values::Int(halves.collect())]).remove(0);
+        let Values::Int(rows) = rows else { panic!("integers stay integers") };
+        assert_eq!(rows, (0..(terms * columns) as i64).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn copies_bring_elements_to_their_places() {
         let (terms, columns) = (48_u64, 32_u64);
         for is_transposed in [false, true] {

@@ -463,6 +463,7 @@ mod tests {
             assert_eq!(first(&format!("input=8x28x28x192,filter={few}")), "conv2d.f16.groupedlast");
         }
         assert!(!first("input=8x28x28x12,filter=3x3x12x12").contains(".image"));
+        assert!(first("input=8x56x56x128,filter=3x3x128x128,filter_fragments=true").contains(".fragments"));
     }
 
     #[test]

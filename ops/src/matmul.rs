@@ -67,6 +67,13 @@ pub struct MatMul {
     /// what the mean adds to results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lhs_norm: Option<Exact<f32>>,
+    /// Whether kernels take mean and deviation of rows of the left operand from sums that are a last input, of 32-bit floats: for each
+    /// [`MatMul::SUMMED`] columns and each row of all products, the sum of its elements there and that of their squares.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lhs_sums: bool,
+    /// Whether such sums of the result are a second result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub row_sums: bool,
     /// How the left operand lies in a larger tensor, which is read instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Runs>,
@@ -106,9 +113,39 @@ impl MatMul {
             norm: None,
             centered: false,
             lhs_norm: None,
+            lhs_sums: false,
+            row_sums: false,
             read: None,
             written: None,
         }
+    }
+
+    /// Columns whose elements are summed together.
+    pub const SUMMED: u64 = 16;
+
+    /// Sums of rows of so many columns.
+    fn sums(&self, name: &'static str, columns: Size) -> TensorDesc {
+        let groups = if columns.is_constant() { columns / Self::SUMMED } else { columns };
+        TensorDesc::new(name, DType::F32, [groups, self.batch * self.m, 2.into()])
+    }
+
+    /// Whether sums of rows are possible.
+    fn check_sums(&self) -> Result<(), String> {
+        let whole = |columns: Size| columns.is_constant() && columns.is_multiple_of(Self::SUMMED);
+        if self.lhs_sums && !(self.lhs_norm.is_some() && whole(self.k)) {
+            return Err(format!(
+                "sums are given of rows that are normalized and have multiples of {} elements",
+                Self::SUMMED
+            ));
+        }
+        let is_plain = self.out == DType::F16 && self.norm.is_none() && self.written.is_none();
+        if self.row_sums && !(is_plain && whole(self.n)) {
+            return Err(format!(
+                "sums of rows are those of results of f16 by themselves, with multiples of {} columns",
+                Self::SUMMED
+            ));
+        }
+        Ok(())
     }
 
     /// Whether there is one right operand.
@@ -180,7 +217,8 @@ impl MatMul {
             };
             let out: Vec<f64> = each.map(sum).collect();
             let normed = self.norm.map(|epsilon| self.normalized(inputs, epsilon.0, &out));
-            return std::iter::once(out).chain(normed).map(Values::Float).collect();
+            let sums = self.row_sums.then(|| summed(&out, batch * m, n));
+            return std::iter::once(out).chain(normed).chain(sums).map(Values::Float).collect();
         }
         let sum = |(b, i, j)| {
             let terms = (0..k).map(|l| place(b, i, j, l));
@@ -198,14 +236,27 @@ impl MatMul {
     fn left_rows(&self, inputs: &[Values]) -> Vec<f64> {
         let left = inputs[0].floats();
         let Some(epsilon) = self.lhs_norm else { return left };
-        let row = |row: &[f64]| -> Vec<f64> {
+        let given = inputs.last().filter(|_| self.lhs_sums);
+        let rows = (self.batch * self.m).exact_usize();
+        let row = |(index, row): (usize, &[f64])| -> Vec<f64> {
             let of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / row.len() as f64;
-            let mean = of(&mut row.iter().copied());
-            let variance = of(&mut row.iter().map(|value| (value - mean).powi(2)));
+            let (mean, variance) = match given {
+                Some(sums) => {
+                    let groups = row.len() / Self::SUMMED as usize;
+                    let total =
+                        |which| (0..groups).map(|g| sums.float((g * rows + index) * 2 + which)).sum::<f64>();
+                    let [mean, square] = [0, 1].map(|which| total(which) / row.len() as f64);
+                    (mean, (square - mean * mean).max(0.0))
+                }
+                None => {
+                    let mean = of(&mut row.iter().copied());
+                    (mean, of(&mut row.iter().map(|value| (value - mean).powi(2))))
+                }
+            };
             let factor = (variance + f64::from(epsilon.0)).sqrt().recip();
             row.iter().map(|value| (value - mean) * factor).collect()
         };
-        left.chunks(self.k.exact_usize().max(1)).flat_map(row).collect()
+        left.chunks(self.k.exact_usize().max(1)).enumerate().flat_map(row).collect()
     }
 
     /// Rows of the result, normalized.
@@ -224,6 +275,17 @@ impl MatMul {
         };
         out.chunks(columns.max(1)).flat_map(row).collect()
     }
+}
+
+/// Of each [`MatMul::SUMMED`] columns of rows: sums of elements, and of their squares.
+pub(crate) fn summed(out: &[f64], rows: usize, columns: usize) -> Vec<f64> {
+    let side = MatMul::SUMMED as usize;
+    let places = (0..columns / side).flat_map(|group| (0..rows).map(move |row| row * columns + group * side));
+    let sums = |at: usize| {
+        let part = &out[at..at + side];
+        [part.iter().sum(), part.iter().map(|value| value * value).sum()]
+    };
+    places.flat_map(sums).collect()
 }
 
 impl Op for MatMul {
@@ -251,6 +313,7 @@ impl Op for MatMul {
         if self.rhs_fragments {
             self.check_fragments()?;
         }
+        self.check_sums()?;
         self.read.map_or(Ok(()), |runs| runs.check(&self.left()))?;
         self.written.map_or(Ok(()), |runs| runs.check(&self.result("out")))?;
         let floats = [self.lhs, self.rhs, self.out].iter().all(|t| t.is_small_float());
@@ -284,12 +347,17 @@ impl Op for MatMul {
         if self.centered {
             inputs.push(TensorDesc::new("shift", self.out, [self.n]));
         }
+        if self.lhs_sums {
+            inputs.push(self.sums("lhs_sums", self.k));
+        }
         inputs
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
         let first = self.written.map_or(self.result("out"), |runs| runs.whole(self.result("out")));
-        std::iter::once(first).chain(self.norm.map(|_| self.result("normed"))).collect()
+        let normed = self.norm.map(|_| self.result("normed"));
+        let sums = self.row_sums.then(|| self.sums("row_sums", self.n));
+        std::iter::once(first).chain(normed).chain(sums).collect()
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -334,14 +402,20 @@ impl Op for MatMul {
         if self.lhs_norm.is_some() {
             // Elements of a normalized row are as large as the root of their number at most, and so is the root of their squares' sum.
             let most = self.k.as_f64().sqrt() * magnitudes[1];
-            largest = magnitudes[2..].iter().copied().fold(most, f64::max);
+            let added = &magnitudes[2..magnitudes.len() - usize::from(self.lhs_sums)];
+            largest = added.iter().copied().fold(most, f64::max);
         }
         let mut sum = Tolerance::of_sum(terms, largest, DType::F32, self.out);
         if self.lhs_norm.is_some() {
             sum.absolute += 4.0 * self.lhs.epsilon() * largest;
         }
         sum.absolute += epilogue::rounded_between(self.out, self.residual, self.activation, terms, largest);
-        let out = self.activation.after(sum);
+        let mut out = self.activation.after(sum);
+        if self.row_sums {
+            // Results are as large as this at most; sums of their squares have the error of each of them twice.
+            let most = self.k.as_f64() * largest;
+            out.absolute += 2.0 * Self::SUMMED as f64 * most * (out.absolute + out.relative * most);
+        }
         if self.norm.is_none() {
             return out;
         }

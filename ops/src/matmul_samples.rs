@@ -2,7 +2,10 @@
 
 use halite_sizes::Size;
 
-use crate::{Activation, DType, Exact, Samples, Values, fragments, matmul::MatMul};
+use crate::{
+    Activation, DType, Exact, Op, Samples, Values, fragments,
+    matmul::{MatMul, summed},
+};
 
 impl MatMul {
     /// Few rows of large operands in whole octets: less than a team of columns at the end, and sums that do not fill all slices.
@@ -101,6 +104,13 @@ impl MatMul {
             MatMul { batch: 2.into(), rhs_shared: true, residual: true, ..of(35, 48, 80) },
             MatMul { activation: Activation::Gelu, ..normalized(of(130, 144, 208)) },
             normalized(MatMul { batch: 2.into(), rhs_shared: true, ..of(20, 32, 64) }),
+            MatMul { row_sums: true, ..of(64, 64, 64) },
+            MatMul { row_sums: true, bias: true, residual: true, ..of(70, 272, 112) },
+            MatMul { row_sums: true, batch: 2.into(), rhs_shared: true, residual: true, ..of(35, 96, 80) },
+            MatMul { lhs_sums: true, ..normalized(of(64, 64, 64)) },
+            MatMul { lhs_sums: true, activation: Activation::Gelu, ..normalized(of(170, 272, 400)) },
+            MatMul { lhs_sums: true, row_sums: true, residual: true, ..normalized(of(33, 80, 272)) },
+            normalized(MatMul { lhs_sums: true, batch: 2.into(), rhs_shared: true, ..of(20, 32, 64) }),
         ]
     }
 
@@ -180,7 +190,14 @@ impl Samples for MatMul {
 
     fn sample_input(&self, index: usize, random: &mut dyn FnMut() -> u64) -> Option<Values> {
         self.lhs_norm?;
+        let [rows, k] = [self.batch * self.m, self.k].map(Size::exact);
+        let left = || (0..rows).flat_map(|row| (0..k).map(move |column| Self::pattern(row + 3, column)));
+        if self.lhs_sums && index + 1 == self.inputs().len() {
+            let [rows, k] = [rows, k].map(|count| count as usize);
+            return Some(Values::Float(summed(&left().collect::<Vec<_>>(), rows, k)));
+        }
         match index {
+            0 if self.lhs_sums => Some(Values::Float(left().collect())),
             1 => Some(Values::Float(self.patterned())),
             2 => {
                 let [n, k] = [self.n, self.k].map(Size::exact);

@@ -110,7 +110,7 @@ void multiply_placed(uint my_row, uint k0) {
 
 // Whether each tile is kept once, since rows are added up meanwhile.
 #ifdef NORMALIZES
-const bool ONCE = NORMALIZED;
+const bool ONCE = ADDS_ROWS;
 #else
 const bool ONCE = false;
 #endif
@@ -122,6 +122,9 @@ void multiply_all(uint first, uint begin, uint end, uint my_row, uint my_column)
     const uint mine = SLICES == 1 || begin < end ? begin : first;
     fetch(mine, 0);
     first_fragments(mine, column0 + my_column);
+#ifdef SUMS_OF_ROWS
+    if (NORMALIZED && SUMS_GIVEN) take_moments();
+#endif
     find_order();
     keep(mine, 0, 0);
     meet();

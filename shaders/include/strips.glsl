@@ -52,6 +52,17 @@ vec4 finished(vec4 sum, uint h, uvec4 added, vec2 moment, float row_bias) {
     return HAS_RESIDUAL && RESIDUAL_BEHIND ? sum + residual : sum;
 }
 
+#ifdef SUMS_OF_ROWS
+// Stores sums of the octets of two neighbouring invocations, which are SUMMED columns of a row.
+void leave_sums(uvec2 place, vec4 first, vec4 second) {
+    const vec4 halves = first + second;
+    const float sum = subgroupClusteredAdd((halves.x + halves.y) + (halves.z + halves.w), 2);
+    const float square = subgroupClusteredAdd(dot(first, first) + dot(second, second), 2);
+    const uint row = gl_WorkGroupID.z * M + place.x;
+    if (place.y % SUMMED == 0) sums_of_rows[place.y / SUMMED * (batches * M) + row] = vec2(sum, square);
+}
+#endif
+
 // Stores the octet of an invocation in a pass of a strip.
 void store_octet(uint row, uint my_column, uint pass, uint at) {
     const uvec2 place = octet_place(row, my_column, pass);
@@ -64,7 +75,11 @@ void store_octet(uint row, uint my_column, uint pass, uint at) {
     const float row_bias = HAS_ROW_BIAS ? float(bias_elements[place.x]) : 0.0;
     const vec4 first = finished(unpacked(shared_words[at]), 0, strip_residual[pass], moment, row_bias);
     const vec4 second = finished(unpacked(shared_words[at + 1]), 1, strip_residual[pass], moment, row_bias);
-    result_octets[out_place(place, out_base + place.x * PITCH + place.y) / 8] = uvec4(packed(first), packed(second));
+    const uvec4 words = uvec4(packed(first), packed(second));
+    result_octets[out_place(place, out_base + place.x * PITCH + place.y) / 8] = words;
+#ifdef SUMS_OF_ROWS
+    if (LEAVES_SUMS) leave_sums(place, unpacked(words.xy), unpacked(words.zw));
+#endif
 }
 
 void meet_in_subgroup() {

@@ -5,8 +5,10 @@
 //! Memory bounds the whole from below, and sums in parts are added afterwards.
 
 mod few_rows;
+mod fragments;
 mod models;
 mod recurrent;
+mod rows;
 
 use halite_ops::{Operation, matmul::MatMul};
 use halite_targets::{Capabilities, HardwareHints};
@@ -67,13 +69,17 @@ fn estimate_by(
     plan: &Plan,
     target: &Capabilities,
 ) -> Option<f64> {
-    if let Some((product, rest)) = behind_norm(operation, plan) {
+    if let Some((product, rest)) = rows::behind_norm(operation, plan) {
         let bytes = 2.0 * plan.scratch.last()?.value() as f64;
-        return Some(
-            estimate_by(models, &product, variant, &rest, target)?
-                + ROWS_NORMALIZED.0
-                + bytes / ROWS_NORMALIZED.1,
-        );
+        let product = estimate_by(models, &product, variant, &rest, target)?;
+        return Some(product + rows::normalized(bytes));
+    }
+    if let Operation::MatMul(op) = operation
+        && (op.lhs_norm.is_some() || op.row_sums)
+    {
+        let plain = MatMul { lhs_norm: None, lhs_sums: false, row_sums: false, ..op.clone() };
+        let product = estimate_by(models, &Operation::MatMul(plain), variant, plan, target)?;
+        return Some(product + rows::summed(op, &variant.params)?);
     }
     let operand = match operation {
         Operation::MatMul(op) => op.lhs.size(),
@@ -92,7 +98,7 @@ fn estimate_by(
     }
     match variant.template.as_str() {
         "coop" => matrices(&variant.params, plan, &target.hints, models.of_product(operation)),
-        "fragments" => fragments(&variant.params, plan, &target.hints, &models.fragments),
+        "fragments" => in_fragments(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
         "image" => image(&models.images, operation, variant, plan, target),
         "image_fragments" => image(&models.image_fragments, operation, variant, plan, target),
@@ -109,23 +115,6 @@ fn estimate_by(
             _ => None,
         },
     }
-}
-
-/// Microseconds of a dispatch that normalizes rows, and bytes that it reads and writes in a microsecond: 1,576 rows of 768 halves take
-/// 6.4 on an H200.
-const ROWS_NORMALIZED: (f64, f64) = (3.0, 1.4e6);
-
-/// A product behind the dispatch of its plan that normalizes rows of the left operand, and what is left of the plan.
-fn behind_norm(operation: &Operation, plan: &Plan) -> Option<(Operation, Plan)> {
-    let Operation::MatMul(op) = operation else { return None };
-    op.lhs_norm?;
-    // Kernels that normalize rows themselves have one dispatch.
-    let [_, rest @ ..] = &plan.steps[..] else { return None };
-    let scratch = plan.scratch.get(..plan.scratch.len().checked_sub(1)?)?;
-    (!rest.is_empty()).then(|| {
-        let product = Operation::MatMul(MatMul { lhs_norm: None, ..op.clone() });
-        (product, Plan::new(rest.to_vec(), scratch.to_vec()))
-    })
 }
 
 /// Microseconds of a dispatch that writes windows to memory, and words of them in a microsecond: fitted as `TAPS` are, to 168 times.
@@ -153,7 +142,7 @@ fn image(
     target: &Capabilities,
 ) -> Option<f64> {
     let bytes = operation.inputs().iter().chain(&operation.outputs()).map(|t| t.bytes().value() as f64).sum();
-    matrices_beside_caches(&variant.params, plan, &target.hints, constants, bytes)
+    matrices_beside_caches(Tiles::of(&variant.params)?, plan, &target.hints, constants, bytes)
 }
 
 /// A product of what a dispatch before it writes.
@@ -216,6 +205,8 @@ struct Tiles {
     slices: f64,
     /// Pieces in which sums leave.
     pieces: f64,
+    /// How much longer turns take, and how much longer sums take to leave, than those of the shapes that constants were fitted to.
+    longer: [f64; 2],
 }
 
 impl Tiles {
@@ -236,6 +227,7 @@ impl Tiles {
             ahead: 1.0,
             slices: 1.0,
             pieces: get("pieces")?,
+            longer: [1.0; 2],
         })
     }
 
@@ -256,6 +248,7 @@ impl Tiles {
             ahead: get("ahead")?,
             slices: get("slices").unwrap_or(1.0),
             pieces: get("pieces").unwrap_or(1.0),
+            longer: [1.0; 2],
         })
     }
 
@@ -288,7 +281,7 @@ impl Tiles {
 }
 
 fn matrices(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
-    matrices_over(params, plan, hints, m, [bytes_of(plan)?, 0.0])
+    matrices_over(&Tiles::of(params)?, plan, hints, m, [bytes_of(plan)?, 0.0])
 }
 
 /// Bytes of the operands and results of a plan of products.
@@ -300,35 +293,35 @@ fn bytes_of(plan: &Plan) -> Option<f64> {
 }
 
 /// The same with the right operand in fragments.
-fn fragments(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
-    matrices_beside_caches(params, plan, hints, m, bytes_of(plan)?)
+fn in_fragments(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
+    let longer = fragments::longer(plan.steps.first()?);
+    matrices_beside_caches(Tiles { longer, ..Tiles::of(params)? }, plan, hints, m, bytes_of(plan)?)
 }
 
 /// The same by constants that were fitted beside the rate of caches, with operands and results of so many bytes.
 fn matrices_beside_caches(
-    params: &Params,
+    tiles: Tiles,
     plan: &Plan,
     hints: &HardwareHints,
     m: &Matrices,
     bytes: f64,
 ) -> Option<f64> {
-    let (tiles, first) = (Tiles::of(params)?, plan.steps.first()?);
-    matrices_over(params, plan, hints, m, [bytes, from_caches(&tiles, first, hints)?])
+    let cached = from_caches(&tiles, plan.steps.first()?, hints)?;
+    matrices_over(&tiles, plan, hints, m, [bytes, cached])
 }
 
 /// The same with operands and results of so many bytes, and microseconds that caches take.
 fn matrices_over(
-    params: &Params,
+    tiles: &Tiles,
     plan: &Plan,
     hints: &HardwareHints,
     m: &Matrices,
     [bytes, cached]: [f64; 2],
 ) -> Option<f64> {
-    let tiles = Tiles::of(params)?;
     let first = plan.steps.first()?;
     let turns = (first.push.get(4)?.value() as f64 / (tiles.inner * tiles.slices)).ceil();
     let rows = first.push.first()?.value() as f64;
-    let computed = waves(&tiles, first, turns, hints, m).max(from_memory(bytes, hints));
+    let computed = waves(tiles, first, turns, hints, m).max(from_memory(bytes, hints));
     let time = m.launch + together(computed, cached);
     let parts = plan.scratch.first().map_or(0.0, |bytes| bytes.value() as f64);
     let second = if rows <= few_rows::SECOND_DISPATCH.0 { few_rows::SECOND_DISPATCH.1 } else { 0.0 };
@@ -346,6 +339,7 @@ fn waves(tiles: &Tiles, step: &Step, turns: f64, hints: &HardwareHints, m: &Matr
     let moved = m.moved * tiles.rows * tiles.inner + m.moved_right * tiles.right;
     let work = (m.products * results * tiles.inner / 524_288.0 + moved / 16384.0) * tiles.slices;
     let leave = (m.results + m.slices * (tiles.slices - 1.0)) * results / 4096.0;
+    let (turns, leave) = (turns * tiles.longer[0], leave * tiles.longer[1]);
     let wave = |held: f64| m.begin + turns * (waits + held * work) + held * leave;
     let full = (workgroups / (units * resident)).floor();
     let rest = workgroups - full * units * resident;

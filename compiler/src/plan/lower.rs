@@ -87,6 +87,8 @@ impl Lowering<'_, '_> {
         }
         let normalized = self.normalized(flow, &mut choices)?;
         let flow = normalized.as_ref().unwrap_or(flow);
+        let summed = self.summed(flow, &mut choices)?;
+        let flow = summed.as_ref().unwrap_or(flow);
         let addresses = Addresses::of(flow, &choices, self.watch)?;
         let mut lowered = Lowered {
             transient_bytes: addresses.bytes[0],

@@ -18,6 +18,7 @@ pub mod memory;
 mod order;
 mod parts;
 pub mod pool;
+mod row_sums;
 mod rows;
 mod runs;
 pub mod schedule;

@@ -10,6 +10,9 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
+#if defined(FRAGMENTS) && !defined(IMAGE)
+#extension GL_KHR_shader_subgroup_clustered : require
+#endif
 #extension GL_EXT_control_flow_attributes : require
 #ifdef OPERAND_I8
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
@@ -66,6 +69,12 @@ layout(constant_id = 26) const uint EPSILON = 0;  // Bits of what is added to th
 #endif
 #if defined(FRAGMENTS) && !defined(IMAGE)
 layout(constant_id = 27) const uint RING = 2;  // Steps whose right operand is on its way in registers; divides the steps of a turn.
+// Sums of rows and of their squares, 16 columns at a time: of the left operand, where means and deviations are taken from them, and of
+// results, which leave by strips then.
+#define SUMS_OF_ROWS
+layout(constant_id = 28) const bool SUMS_GIVEN = false;
+layout(constant_id = 29) const bool LEAVES_SUMS = false;
+const uint SUMMED = 16;
 #endif
 #ifdef IMAGE
 layout(constant_id = 25) const uint KERNEL_WIDTH = 3;
@@ -127,6 +136,11 @@ layout(set = 0, binding = 3) readonly buffer Bias { OUT_QUAD bias[]; };
 layout(set = 0, binding = 3) readonly buffer BiasElements { OUT bias_elements[]; };
 layout(set = 0, binding = 4) readonly buffer Residual { OUT_QUAD residual[]; };
 layout(set = 0, binding = 4) readonly buffer ResidualElements { OUT residual_elements[]; };
+
+#ifdef SUMS_OF_ROWS
+layout(set = 0, binding = 5) readonly buffer LeftSums { vec2 lhs_sums[]; };
+layout(set = 0, binding = 6) writeonly buffer SumsOfRows { vec2 sums_of_rows[]; };
+#endif
 
 layout(push_constant) uniform Shape {
     uint M, N, K;
@@ -208,7 +222,12 @@ ACC next_row_bias[CHUNK];
 #ifdef NORMALIZES
 OUT_QUAD next_column_sums[CHUNK];
 // Of the left operand's words of this invocation, whose rows are the same in each tile: sums, and sums of squares.
-vec2 row_sums[NORMALIZED ? LHS_EACH : 1];
+#ifdef SUMS_OF_ROWS
+const bool ADDS_ROWS = NORMALIZED && !SUMS_GIVEN;
+#else
+const bool ADDS_ROWS = NORMALIZED;
+#endif
+vec2 row_sums[ADDS_ROWS ? LHS_EACH : 1];
 #endif
 // Where results, operands and the team's tiles begin, and the place of this invocation in its team.
 uint row0, column0, out_base, runs_base, lhs_base, rhs_base, bias_base, tiles, lane;
@@ -398,6 +417,15 @@ void add_rows(uint slot) {
     }
 }
 
+// Mean, and one by the deviation, of a row by the sums of its elements and of their squares.
+vec2 moment_of(vec2 sum) {
+    sum /= float(K);
+    // `max` may drop a NaN; elements that are not finite show in the bits of their squares' sum.
+    const bool finite = (floatBitsToUint(sum.y) & 0x7F800000u) != 0x7F800000u;
+    const float variance = max(sum.y - sum.x * sum.x, 0.0);
+    return finite ? vec2(sum.x, inversesqrt(variance + uintBitsToFloat(EPSILON))) : vec2(uintBitsToFloat(0x7FC00000u));
+}
+
 // Means and deviations of the tile's rows. Tiles in shared memory were read.
 void find_moments() {
     [[unroll]] for (uint i = 0; i < LHS_EACH; ++i)
@@ -406,12 +434,32 @@ void find_moments() {
     for (uint r = gl_LocalInvocationIndex; r < BM; r += gl_WorkGroupSize.x) {
         vec2 sum = vec2(0.0);
         [[unroll]] for (uint w = 0; w < LHS_WORDS; ++w) sum += uintBitsToFloat(shared_words[r * LHS_WORDS + w].xy);
-        sum /= float(K);
-        // `max` may drop a NaN; elements that are not finite show in the bits of their squares' sum.
-        const bool finite = (floatBitsToUint(sum.y) & 0x7F800000u) != 0x7F800000u;
-        const float variance = max(sum.y - sum.x * sum.x, 0.0);
-        moments[r] = finite ? vec2(sum.x, inversesqrt(variance + uintBitsToFloat(EPSILON))) : vec2(uintBitsToFloat(0x7FC00000u));
+        moments[r] = moment_of(sum);
     }
+}
+#endif
+
+#ifdef SUMS_OF_ROWS
+// The same by sums that are given, with shared memory that nothing is in yet: invocations beside one another have rows beside one
+// another. Ends behind a barrier.
+void take_moments() {
+    const uint all = gl_WorkGroupSize.x, own = gl_LocalInvocationIndex, parts = max(all / BM, 1), groups = K / SUMMED;
+    const uint rows = batches * M, at = gl_WorkGroupID.z / PARTS * M + min(row0 + own % BM, M - 1);
+    vec2 sum = vec2(0.0);
+    if (own < parts * BM) {
+        for (uint g = own / BM; g < groups; g += parts * 8) {
+            vec2 some[8];
+            [[unroll]] for (uint i = 0; i < 8; ++i) some[i] = lhs_sums[min(g + i * parts, groups - 1) * rows + at];
+            [[unroll]] for (uint i = 0; i < 8; ++i) sum += g + i * parts < groups ? some[i] : vec2(0.0);
+        }
+        shared_words[own].xy = floatBitsToUint(sum);
+    }
+    barrier();
+    if (own < BM) {
+        for (uint p = 1; p < parts; ++p) sum += uintBitsToFloat(shared_words[own + p * BM].xy);
+        moments[own] = moment_of(sum);
+    }
+    barrier();
 }
 #endif
 
@@ -431,7 +479,7 @@ void keep(uint k0, uint slot, uint stage) {
 #endif
     if (!EVEN_K && k0 + BK > K) clear(k0, slot);
 #ifdef NORMALIZES
-    if (NORMALIZED) add_rows(slot);
+    if (ADDS_ROWS) add_rows(slot);
 #endif
 #ifndef FRAGMENTS
     const uint right = tiles + stage * TILE + LHS_TILE;
@@ -739,7 +787,7 @@ void main() {
     }
 #endif
 #ifdef NORMALIZES
-    if (NORMALIZED) find_moments();
+    if (ADDS_ROWS) find_moments();
 #endif
 #ifdef STRIPS
     if (RESULTS == 2) {

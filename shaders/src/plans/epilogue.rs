@@ -27,6 +27,9 @@ pub(crate) struct Added {
 }
 
 impl Added {
+    /// The bit of the residual in the number.
+    pub const RESIDUAL: u32 = 2;
+
     /// The number by which kernels know it.
     pub fn code(self) -> u32 {
         let all = [self.bias, self.residual, self.place_bias, self.scaled_bias, self.row_bias, self.behind];

@@ -4,10 +4,12 @@ mod few_rows;
 mod fragments;
 mod normalized;
 mod parts;
+mod row_sums;
 pub(super) mod runs;
 mod tiles;
 
 pub(super) use few_rows::vector;
+pub(crate) use normalized::adding;
 pub(crate) use tiles::tile_needs;
 
 use halite_ops::{
@@ -42,6 +44,9 @@ impl Lower for MatMul {
         }
         if self.lhs_norm.is_some() && !normalized::is_taken(self, template, params) {
             return normalized::before(self, template, build, params);
+        }
+        if self.row_sums && template != FRAGMENTS {
+            return row_sums::behind(self, template, build, params);
         }
         if self.norm.is_some() {
             let plan = dispatches(self, template, build, params)?;
@@ -334,6 +339,7 @@ pub(super) struct Sides {
 /// Cooperative matrices. Cuts sums as `wide` does.
 pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let [_, _, _, stride] = shape(op)?;
+    let pack = fixed("a word", 16 / op.lhs.size())?;
     let (reads, matrix) = runs::reads(op).unzip();
     let sides = Sides {
         lhs_stride: narrow("a matrix", matrix.unwrap_or(op.m * op.k))?,
@@ -341,9 +347,12 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         reads,
         across: 1.into(),
         added: added(op),
-        bindings: bindings(op),
+        bindings: row_sums::bindings(op, params),
         more: (constants(op, params), Vec::new()),
     };
+    if op.row_sums && !(Tiles::of(params, pack)?.are_strips() && leaves_by_strips(op)) {
+        return Err(Unfit("leaves sums of rows where results leave by strips".into()));
+    }
     coop_of(op, build, params, sides)
 }
 
@@ -351,7 +360,10 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
 fn constants(op: &MatMul, params: &Params) -> Vec<u32> {
     let normalized = op.lhs_norm.map(|epsilon| [1, epsilon.0.to_bits()]);
     match params.get("ring") {
-        Ok(ring) => [&normalized.unwrap_or([0, 0])[..], &[ring]].concat(),
+        Ok(ring) => {
+            let sums = [ring, op.lhs_sums.into(), op.row_sums.into()];
+            [normalized.unwrap_or([0, 0]).as_slice(), &sums].concat()
+        }
         Err(_) => normalized.map_or(Vec::new(), Vec::from),
     }
 }
@@ -361,11 +373,10 @@ fn quads_of_results(op: &MatMul, columns: Size, are_runs: bool) -> u32 {
     if are_runs && !runs::in_quads(op) { 0 } else { quads(columns) }
 }
 
-/// Whether results leave by strips of each subgroup, whose code has the activation once for each strip. That of long ones has to come
-/// from memory then: 1576 x 3072 x 768 with GELU takes 51 µs by strips of `fragments160x256x64` on an H200, and 43 by pieces.
+/// Whether results leave by strips of each subgroup. 1576 x 3072 x 768 with GELU takes 29.1 µs by strips of `fragments160x256x64` on an
+/// H200, and 33.1 by pieces.
 fn leaves_by_strips(op: &MatMul) -> bool {
-    let is_long = matches!(op.activation, Activation::Gelu | Activation::GeluTanh | Activation::Mish);
-    op.out == DType::F16 && !is_long && runs::in_octets(op)
+    op.out == DType::F16 && runs::in_octets(op)
 }
 
 /// Bytes of the right operand that are read at a time.

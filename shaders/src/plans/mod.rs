@@ -27,7 +27,7 @@ mod gather_nd;
 mod kv_append;
 mod line_codes;
 mod lines;
-mod matmul;
+pub(crate) mod matmul;
 mod moves;
 mod norm;
 mod numbers;

@@ -21,23 +21,30 @@ pub(super) fn is_taken(op: &MatMul, template: &str, params: &Params) -> bool {
         && op.norm.is_none()
         && op.k.is_constant()
         && words()
-        && adds_rows_up(op, params)
+        && (op.lhs_sums && template == super::FRAGMENTS || adds_rows_up(op, params))
 }
 
-/// Whether kernels add rows up themselves, which each column of tiles does again: on an H200, 2,048 rows of 768 take 12 µs longer so in products
-/// with 9 and 12 columns of tiles. A dispatch before takes 3 µs and what it reads and writes, and as long as a barrier.
+/// Whether kernels add rows up themselves. A dispatch before takes 3 µs and what it reads and writes, and as long as a barrier.
 fn adds_rows_up(op: &MatMul, params: &Params) -> bool {
-    const COLUMN: f64 = 9e-7;
     const DISPATCH: (f64, f64) = (4.5, 2.9e-6);
-    let Ok(columns) = params.get("bn") else { return false };
-    let (columns, elements) =
-        (op.n.div_ceil(columns).as_f64(), op.m.as_f64() * op.batch.as_f64() * op.k.as_f64());
-    COLUMN * columns * elements < DISPATCH.0 + DISPATCH.1 * elements
+    adding(op, params).is_some_and(|adding| adding < DISPATCH.0 + DISPATCH.1 * elements(op))
+}
+
+/// Microseconds that kernels take longer where they add rows up, which each column of tiles does again: on an H200, 2,048 rows of 768
+/// take 12 in products with 9 and 12 columns of tiles.
+pub(crate) fn adding(op: &MatMul, params: &Params) -> Option<f64> {
+    const COLUMN: f64 = 9e-7;
+    Some(COLUMN * op.n.div_ceil(params.get("bn").ok()?).as_f64() * elements(op))
+}
+
+/// Elements of the left operand.
+fn elements(op: &MatMul) -> f64 {
+    op.m.as_f64() * op.batch.as_f64() * op.k.as_f64()
 }
 
 /// The plan of other kernels: rows are normalized to memory before.
 pub(super) fn before(op: &MatMul, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
-    let plain = MatMul { lhs_norm: None, ..op.clone() };
+    let plain = MatMul { lhs_norm: None, lhs_sums: false, ..op.clone() };
     let plan = plain.lower(template, build, params)?;
     super::behind(plan, &plain, 0, &normalization(op)?)
 }

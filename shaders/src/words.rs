@@ -76,7 +76,8 @@ fn next(last: u32, opcode: u32, third: Option<&u32>) -> u32 {
     third.copied().filter(|_| !WITHOUT_RESULT.contains(&opcode)).unwrap_or(last)
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
+/// Writes a number in groups of seven bits.
+pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -84,7 +85,8 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Reads a number that [`put`] wrote, from the front.
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

@@ -1,6 +1,6 @@
 //! Lists what lies in the crate's folders, sorted, so that builds are the same everywhere: every `spirv/*.spv`, and the
 //! `variants.json` of every folder in `ops`. A new operation or kernel is found without a line of Rust. The SPIR-V is
-//! packed and compressed, to a thirteenth of its size, and the variants are compressed, to a sixth.
+//! packed and compressed, to an eleventh of its size, and the variants are compressed, to a sixth.
 
 #[path = "src/repeats.rs"]
 mod repeats;
@@ -41,7 +41,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
 
 /// How many bytes are compressed together at most. Neighbours in the list are variants of one kernel and say much the same; to get at
 /// one, those before it are unpacked, too.
-const TOGETHER: usize = 512 << 10;
+const TOGETHER: usize = 192 << 10;
 
 /// Writes files, sorted and compressed in groups, one behind the other, and a list of names, their places and sizes.
 fn write_compressed(name: &str, files: impl Iterator<Item = (String, PathBuf)>) {

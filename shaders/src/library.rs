@@ -2,10 +2,10 @@
 
 use std::{
     io::Read,
-    sync::{LazyLock, OnceLock},
+    sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
 
 use crate::{repeats, words};
 
@@ -41,12 +41,15 @@ pub(crate) fn module(name: &str) -> Option<crate::Module> {
 }
 
 fn unpacked(stored: &Stored) -> Vec<u8> {
-    let mut folded = Vec::new();
-    let mut group = DeflateDecoder::new(&COMPRESSED[stored.start as usize..stored.end as usize]);
-    group.read_to_end(&mut folded).expect("build.rs has compressed it");
+    /// The group that was read last, by its start, as far as it was: builds of one operation are often asked for one after the other.
+    static LAST: Mutex<(u32, Vec<u8>)> = Mutex::new((0, Vec::new()));
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let (at, end) = (stored.at as usize, (stored.at + stored.packed) as usize);
-    let group = repeats::unfold(&folded, end).expect("build.rs has folded it");
-    words::unpack(&group[at..end], stored.size as usize).expect("build.rs has packed it")
+    if last.0 != stored.start || last.1.len() < end {
+        let mut group = DeflateDecoder::new(&COMPRESSED[stored.start as usize..stored.end as usize]);
+        *last = (stored.start, repeats::unfold(&mut group, end).expect("build.rs has folded it"));
+    }
+    words::unpack(&last.1[at..end], stored.size as usize).expect("build.rs has packed it")
 }
 
 /// The text of one of [`VARIANTS`].

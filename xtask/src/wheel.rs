@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{
-    dist::Linking,
     python,
     shell::{self, command, repo, say},
 };
@@ -58,13 +57,12 @@ pub fn run(options: &Options) -> Result<()> {
     if options.smoke { smoke(&wheel) } else { Ok(()) }
 }
 
-/// Builds the wheel that is shipped, with these flags for Rust's compiler, into a folder, from the crates that were built for the other
-/// packages, which are linked so.
-pub fn for_packages(out: &Path, flags: &str, linking: &Linking) -> Result<PathBuf> {
+/// Builds the wheel that is shipped, with these flags for Rust's compiler, into a folder; `native` is that of the options.
+pub fn for_packages(out: &Path, flags: &str, native: bool) -> Result<PathBuf> {
     say("the wheel");
-    let (target, native) = (linking.target.clone(), linking.target.is_none());
-    let (glibc, profile, out) = ("2.28".to_owned(), "dist".to_owned(), out.to_owned());
-    build(&Options { target, glibc, native, profile, out, smoke: false }, &[("RUSTFLAGS", flags)])
+    let glibc = "2.28".to_owned();
+    let (profile, out) = ("dist".to_owned(), out.to_owned());
+    build(&Options { target: None, glibc, native, profile, out, smoke: false }, &[("RUSTFLAGS", flags)])
 }
 
 /// A Python that has Zig, as the module `ziglang`.

@@ -58,7 +58,7 @@ fn gather(options: &Options) -> Result<Parts> {
     };
     let wheel = match &options.wheel {
         None if options.without_wheel => None,
-        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"), &flags, &linking)?),
+        None => Some(wheel::for_packages(&repo("target/xtask/packages-wheel"), &flags, options.native)?),
         wheel => wheel.as_ref().map(given).transpose()?,
     };
     let java = match &options.java {

@@ -25,6 +25,7 @@ mod local;
 mod plan;
 mod plans;
 mod probe;
+mod repeats;
 mod select;
 mod tuning;
 mod turns;

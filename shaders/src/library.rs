@@ -1,25 +1,25 @@
 //! The compiled kernels and the data of variants, as `build.rs` found them in the crate's folder.
 
 use std::{
-    io::{Read, copy, sink},
-    sync::{LazyLock, OnceLock},
+    io::Read,
+    sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
 
-use crate::words;
+use crate::{repeats, words};
 
 /// SPIR-V in the compressed bytes of all builds.
 struct Stored {
     name: &'static str,
     /// The group that was compressed together,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     /// what is in it before this build, bytes before they were compressed,
-    at: usize,
-    packed: usize,
+    at: u32,
+    packed: u32,
     /// and before they were packed.
-    size: usize,
+    size: u32,
 }
 
 /// Every build, sorted by name.
@@ -41,11 +41,15 @@ pub(crate) fn module(name: &str) -> Option<crate::Module> {
 }
 
 fn unpacked(stored: &Stored) -> Vec<u8> {
-    let mut packed = vec![0; stored.packed];
-    let mut group = DeflateDecoder::new(&COMPRESSED[stored.start..stored.end]);
-    let skipped = copy(&mut group.by_ref().take(stored.at as u64), &mut sink());
-    skipped.and_then(|_| group.read_exact(&mut packed)).expect("build.rs has compressed it");
-    words::unpack(&packed, stored.size).expect("build.rs has packed it")
+    /// The group that was read last, by its start, as far as it was: builds of one operation are often asked for one after the other.
+    static LAST: Mutex<(u32, Vec<u8>)> = Mutex::new((0, Vec::new()));
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let (at, end) = (stored.at as usize, (stored.at + stored.packed) as usize);
+    if last.0 != stored.start || last.1.len() < end {
+        let mut group = DeflateDecoder::new(&COMPRESSED[stored.start as usize..stored.end as usize]);
+        *last = (stored.start, repeats::unfold(&mut group, end).expect("build.rs has folded it"));
+    }
+    words::unpack(&last.1[at..end], stored.size as usize).expect("build.rs has packed it")
 }
 
 /// The text of one of [`VARIANTS`].

@@ -43,11 +43,9 @@ pub fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut bytes = packed;
     let heads = usize::try_from(take(&mut bytes)?).ok()?;
     let (mut heads, mut operands) = bytes.split_at_checked(heads)?;
-    let mut all = Vec::with_capacity(size);
-    let mut write = |word: u32| {
-        all.extend(word.to_le_bytes());
-        (all.len() <= size).then_some(())
-    };
+    let mut all = vec![0; size];
+    let mut places = all.chunks_exact_mut(4);
+    let mut write = |word: u32| places.next().map(|place| place.copy_from_slice(&word.to_le_bytes()));
     for _ in 0..HEADER {
         write(take(&mut heads)? as u32)?;
     }
@@ -68,7 +66,7 @@ pub fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
         }
         last = next(last, opcode, result.as_ref());
     }
-    (all.len() == size && operands.is_empty()).then_some(all)
+    (places.len() == 0 && operands.is_empty()).then_some(all)
 }
 
 /// The id that the next operands are told from.
@@ -76,7 +74,8 @@ fn next(last: u32, opcode: u32, third: Option<&u32>) -> u32 {
     third.copied().filter(|_| !WITHOUT_RESULT.contains(&opcode)).unwrap_or(last)
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
+/// Writes a number in groups of seven bits.
+pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -84,7 +83,19 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Reads a number that [`put`] wrote, from the front.
+#[inline]
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
+    match *bytes {
+        [first @ ..=0x7F, rest @ ..] => {
+            *bytes = rest;
+            Some(u64::from(*first))
+        }
+        _ => take_long(bytes),
+    }
+}
+
+fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

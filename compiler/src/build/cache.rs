@@ -222,3 +222,34 @@ fn half(p: &mut Expression, bits: Operand) -> Operand {
     let other = p.call(Function::Neg, &[size]);
     p.call(Function::Select, &[is_negative, other, size])
 }
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, Values, blocks::BlockFormat, cached};
+
+    use crate::build::Builder;
+
+    #[test]
+    fn elements_of_blocks_are_those_that_caches_hold() {
+        // Blocks of large and small numbers, of zeros, and with scales that 16 bits hold without a leading one.
+        let row: Vec<f64> =
+            (0..96).map(|at| (f64::from(at * 37 % 61) - 30.0) * [3e3, 0.0, 1e-5][at as usize / 32]).collect();
+        let other: Vec<f64> = row.iter().map(|x| -x / 7.0).collect();
+        for format in cached::FORMATS {
+            let words: Vec<u32> = [&row, &other].iter().flat_map(|row| cached::encode(format, row)).collect();
+            let length = words.len() as u64 / 2;
+            let mut b = Builder::new();
+            let input = b.input("words", DType::U32, &[2, length]).unwrap();
+            let made = b.from_blocks(input, format, 96).unwrap();
+            assert!(b.from_blocks(input, format, 64).is_err(), "rows of another length");
+            assert!(b.from_blocks(input, BlockFormat::Q5_0, 96).is_err(), "caches have no such blocks");
+            assert!(b.from_blocks(made, format, 96).is_err(), "no words");
+            b.output("elements", made);
+            let given = Values::Int(words.iter().map(|word| i64::from(*word)).collect());
+            let found = b.finish().unwrap().evaluate(&[given]).unwrap().remove(0).floats();
+            let wanted: Vec<f64> =
+                words.chunks(length as usize).flat_map(|row| cached::decode(format, row, 96)).collect();
+            assert_eq!(found, wanted, "{format}");
+        }
+    }
+}

@@ -47,6 +47,9 @@ pub struct Flags {
     /// What the system says to the model before the user does
     #[arg(long, value_name = "TEXT", requires = "chat", allow_hyphen_values = true)]
     pub(super) system: Option<String>,
+    /// Values for the chat template, by their names: JSON, such as {"enable_thinking": false}
+    #[arg(long = "chat-template-kwargs", value_name = "JSON", requires = "chat")]
+    pub(super) values: Option<String>,
     /// Names of control tokens in the prompt, such as <|im_start|>, are these tokens, and not text
     #[arg(long)]
     pub(super) special: bool,

@@ -19,7 +19,7 @@ use super::{
     steps::float,
 };
 use crate::{
-    build::{Builder, Scores},
+    build::{Builder, Range, Scores},
     graph::TensorId,
 };
 
@@ -226,8 +226,7 @@ impl Call<'_> {
         let format = self.place.and(self.held.keys);
         let key = h.heads_of(layer).key;
         let [keys, mask] = self.keys_in_window(b, (keys, format), (own.window, key), heads)?;
-        let mut all = vec![(keys, mask)];
-        all.extend(short.map(|[rows, mask]| (rows, mask)));
+        let all: Vec<[TensorId; 2]> = [[keys, mask]].into_iter().chain(short).collect();
         let scores = Scores {
             scale: Some(h.scale_of(layer)),
             softcap: None,
@@ -236,22 +235,14 @@ impl Call<'_> {
             keys: None,
             values: None,
         };
-        let mut masked = Vec::new();
-        for (keys, mask) in &all {
-            masked.push(b.attention_scores([q, *keys], Some(*mask), scores)?.masked);
-        }
-        masked.push(self.sink_scores(b, layer, heads)?);
-        let both = b.concat(&masked, 3)?;
-        let weights = b.softmax(both, 3, false)?;
-        let (mut first, mut sum) = (0, None);
-        for (keys, _) in all {
-            let count = b.sizes(keys)[2].exact();
-            let own = self.elements(b, weights, first, count)?;
-            let made = b.attend(own, keys)?;
-            sum = Some(sum.map_or(Ok(made), |sum| b.binary(Function::Add, sum, made))?);
-            first += count;
-        }
-        sum.ok_or_else(|| b.invalid("attention to nothing"))
+        let sinks = self.sink_scores(b, layer, heads)?;
+        let given: Vec<TensorId> = [q, sinks].into_iter().chain(all.iter().map(|[_, mask]| *mask)).collect();
+        let counts = all.iter().map(|[keys, _]| b.sizes(*keys)[2].exact());
+        let each = heads * counts.sum::<u64>();
+        self.by_tokens(b, &given, each, |b, given, _| {
+            let all = all.iter().zip(&given[2..]).map(|([keys, _], mask)| [*keys, *mask]);
+            found_by(b, [given[0], given[1]], &all.collect::<Vec<_>>(), scores)
+        })
     }
 
     /// A number of each head that takes part in the softmax, `f32[sequences, heads, len, 1]`.
@@ -275,4 +266,31 @@ impl Call<'_> {
         let made = b.reshape_to(made, &[self.rows(), inner.into()])?;
         self.linear(b, made, layer, "attn_output_b", [self.hyper.width, inner])
     }
+}
+
+/// What queries, with numbers that take part in the softmax, find among keys, which are values as well, with what is added to their scores.
+fn found_by(
+    b: &mut Builder,
+    [q, sinks]: [TensorId; 2],
+    all: &[[TensorId; 2]],
+    scores: Scores,
+) -> Result<TensorId> {
+    let mut masked = Vec::new();
+    for [keys, mask] in all {
+        masked.push(b.attention_scores([q, *keys], Some(*mask), scores)?.masked);
+    }
+    masked.push(sinks);
+    let both = b.concat(&masked, 3)?;
+    let weights = b.softmax(both, 3, false)?;
+    let (mut first, mut sum) = (0, None);
+    for [keys, _] in all {
+        let count = b.sizes(*keys)[2].exact();
+        let mut ranges: Vec<Range<Size>> = b.sizes(weights).iter().copied().map(Range::all).collect();
+        ranges[3] = Range { start: first.into(), step: 1, count: count.into() };
+        let own = b.slice(weights, &ranges)?;
+        let made = b.attend(own, *keys)?;
+        sum = Some(sum.map_or(Ok(made), |sum| b.binary(Function::Add, sum, made))?);
+        first += count;
+    }
+    sum.ok_or_else(|| b.invalid("attention to nothing"))
 }

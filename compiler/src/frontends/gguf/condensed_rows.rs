@@ -11,11 +11,14 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Result, condensed::Condensed, layer::Call, steps::float};
+use super::{Result, condensed::Condensed, layer::Call, pieces::some_tokens, steps::float};
 use crate::{
     build::{Builder, Range},
     graph::TensorId,
 };
+
+/// Most numbers, of 4 bytes, that tokens are compared with at a time: half of what each Vulkan device can bind.
+const MOST_COMPARED: u64 = 1 << 24;
 
 /// Rows of groups.
 #[derive(Clone, Copy)]
@@ -247,6 +250,30 @@ impl Call<'_> {
             p.call(Function::Min, &[place, last])
         })?;
         self.end_turned(b, made, layer, places)
+    }
+
+    /// What is made of tensors `[sequences, …, len, …]` of the new tokens, `[sequences, …, len, …]`, where `each` numbers of a token are
+    /// compared at a time: of some tokens after the other, where those of all would be very many.
+    pub fn by_tokens(
+        &self,
+        b: &mut Builder,
+        given: &[TensorId],
+        each: u64,
+        make: impl Fn(&mut Builder, &[TensorId], Size) -> Result<TensorId>,
+    ) -> Result<TensorId> {
+        let all = self.sequences.exact().saturating_mul(each).max(1);
+        let most = (MOST_COMPARED / all).max(1);
+        if self.len <= most {
+            return make(b, given, self.len);
+        }
+        let (len, mut made) = (self.len.exact(), Vec::new());
+        for first in (0..len).step_by(most as usize) {
+            let count = most.min(len - first);
+            let own: Vec<TensorId> =
+                given.iter().map(|x| some_tokens(b, *x, first, count)).collect::<Result<_>>()?;
+            made.push(make(b, &own, count.into())?);
+        }
+        b.concat(&made, 2)
     }
 
     /// The keys of a window before and at the new tokens, with what is added to their scores, `f32[sequences, 1, len, keys]`: of caches

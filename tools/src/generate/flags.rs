@@ -103,6 +103,9 @@ pub struct Flags {
     pub(super) json_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    /// Text that ends what is written, and is not written. May be repeated
+    #[arg(long = "stop", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) stops: Vec<String>,
     /// Writes on behind the token that ends the text
     #[arg(long = "ignore-end", alias = "ignore-eos")]
     pub(super) ignore_end: bool,

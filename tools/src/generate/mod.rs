@@ -9,7 +9,9 @@ use std::{
     time::Instant,
 };
 
-use halite::{Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop};
+use halite::{
+    Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop, StopTexts,
+};
 
 pub use self::flags::Flags;
 use self::report::Report;
@@ -29,6 +31,11 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let sampling = flags.sampling()?;
+    if flags.stops.iter().any(String::is_empty) {
+        return Err(Failure::Usage(
+            "--stop is an empty text, which ends each answer before it begins".to_owned(),
+        ));
+    }
     let cancel = cancel_on_interrupt();
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
@@ -111,14 +118,21 @@ fn write_on(
     writer: &mut Writer<'_>,
     report: &mut Report,
 ) -> halite::Result<Stop> {
-    let began = Instant::now();
+    let (began, mut stops) = (Instant::now(), StopTexts::new(&flags.stops));
     let told = |piece: &Piece| {
+        let (text, is_stopped) = stops.push(&piece.text);
         report.tokens.push(piece.token);
-        report.text.push_str(&piece.text);
+        report.text.push_str(&text);
+        report.is_stopped = is_stopped;
         report.generation = began.elapsed();
-        writer.show(&piece.text)
+        let shown = writer.show(&text);
+        if is_stopped { ControlFlow::Break(()) } else { shown }
     };
     let stop = sequence.generate(sampler, flags.max_tokens, options, told).inspect_err(interrupt::note);
+    // What may have been the beginning of a text that ends it.
+    let rest = stops.finish();
+    report.text.push_str(&rest);
+    let _ = writer.show(&rest);
     report.generation = began.elapsed();
     report.stop = stop.as_ref().ok().copied();
     stop

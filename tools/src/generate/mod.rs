@@ -31,11 +31,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let sampling = flags.sampling()?;
-    if flags.stops.iter().any(String::is_empty) {
-        return Err(Failure::Usage(
-            "--stop is an empty text, which ends each answer before it begins".to_owned(),
-        ));
-    }
+    check_stops(flags)?;
     let cancel = cancel_on_interrupt();
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
@@ -66,6 +62,16 @@ fn run(flags: &Flags) -> Result<()> {
             report.print_text();
         }
     }
+    outcome(flags, &report, failure, ended)
+}
+
+/// What becomes of the tool behind a text.
+fn outcome(
+    flags: &Flags,
+    report: &Report,
+    failure: Option<std::io::Error>,
+    ended: halite::Result<Stop>,
+) -> Result<()> {
     match (failure, ended) {
         (Some(failure), _) => Err(failure.into()),
         (None, Err(error)) if flags.json => Err(Failure::from(error).beside_results()),
@@ -78,6 +84,16 @@ fn run(flags: &Flags) -> Result<()> {
             report.say_why(stop);
             session::check_validation()
         }
+    }
+}
+
+/// Texts that end another have to be some.
+fn check_stops(flags: &Flags) -> Result<()> {
+    match flags.stops.iter().any(String::is_empty) {
+        true => {
+            Err(Failure::Usage("--stop is an empty text, which ends each answer before it begins".to_owned()))
+        }
+        false => Ok(()),
     }
 }
 

@@ -195,15 +195,8 @@ impl Call<'_> {
         let scores = b.map(&[places, numbers, scores], DType::F32, |p, x| or_none(p, &x[..2], x[2]))?;
         let [liked, best] = b.top_k(scores, 3, indexer.top_k, false)?;
         if self.len == 1 {
-            // Of fewer groups than are wanted some did not end.
-            let mask = b.map(&[liked], DType::F32, |p, x| {
-                let is_none = p.call(Function::Eq, &[x[0], float(f64::NEG_INFINITY)]);
-                p.call(Function::Select, &[is_none, float(f64::NEG_INFINITY), float(0.0)])
-            })?;
-            let best = b.reshape_to(best, &[self.sequences, indexer.top_k.into()])?;
-            let best = b.cast(best, DType::I64)?;
-            let chosen = self.rows_at(b, (made.rows, None, rows.key), best)?;
-            return Ok(Groups { attended: Some([chosen, mask]), index: None, groups });
+            let attended = self.chosen_rows(b, [liked, best], made.rows, (rows, indexer))?;
+            return Ok(Groups { attended: Some(attended), index: None, groups });
         }
         let dims = b.sizes(best).to_vec();
         let (none, zero) = (b.float(DType::F32, f64::NEG_INFINITY)?, b.float(DType::F32, 0.0)?);
@@ -212,6 +205,25 @@ impl Call<'_> {
         let chosen = b.scatter_elements([none, best, zeros], 3, Reduction::None)?;
         let mask = b.map(&[places, numbers, chosen], DType::F32, |p, x| or_none(p, &x[..2], x[2]))?;
         Ok(Groups { attended: Some([made.rows, mask]), index: None, groups })
+    }
+
+    /// Rows that one token of each sequence likes most, by their scores and numbers, with what is added to their scores.
+    fn chosen_rows(
+        &self,
+        b: &mut Builder,
+        [liked, best]: [TensorId; 2],
+        made: TensorId,
+        (rows, indexer): (Rows<'_>, &Indexer),
+    ) -> Result<[TensorId; 2]> {
+        // Of fewer groups than are wanted some did not end.
+        let mask = b.map(&[liked], DType::F32, |p, x| {
+            let is_none = p.call(Function::Eq, &[x[0], float(f64::NEG_INFINITY)]);
+            p.call(Function::Select, &[is_none, float(f64::NEG_INFINITY), float(0.0)])
+        })?;
+        let best = b.reshape_to(best, &[self.sequences, indexer.top_k.into()])?;
+        let best = b.cast(best, DType::I64)?;
+        let chosen = self.rows_at(b, (made, None, rows.key), best)?;
+        Ok([chosen, mask])
     }
 
     /// What queries find among keys of the window and rows of groups, `f32[sequences, heads, len, key]`, which are values as well.

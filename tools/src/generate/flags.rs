@@ -49,7 +49,7 @@ pub struct Flags {
     pub(super) system: Option<String>,
     /// Values for the chat template, by their names: JSON, such as {"enable_thinking": false}
     #[arg(long = "chat-template-kwargs", value_name = "JSON", requires = "chat")]
-    pub(super) values: Option<String>,
+    pub(super) template_values: Option<String>,
     /// Names of control tokens in the prompt, such as <|im_start|>, are these tokens, and not text
     #[arg(long)]
     pub(super) special: bool,

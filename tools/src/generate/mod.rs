@@ -196,7 +196,7 @@ fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<V
     let tokens = if flags.chat {
         let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
         let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
-        let values = flags.values.as_deref().unwrap_or("{}");
+        let values = flags.template_values.as_deref().unwrap_or("{}");
         let text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
         generator.tokenize(&text, true)
     } else {

@@ -232,14 +232,15 @@ mod tests {
     #[test]
     fn elements_of_blocks_are_those_that_caches_hold() {
         // Blocks of large and small numbers, of zeros, and with scales that 16 bits hold without a leading one.
-        let row: Vec<f64> =
-            (0..96).map(|at| (f64::from(at * 37 % 61) - 30.0) * [3e3, 0.0, 1e-5][at as usize / 32]).collect();
+        let row: Vec<f64> = (0..96u32)
+            .map(|at| (f64::from(at * 37 % 61) - 30.0) * [3e3, 0.0, 1e-5][at as usize / 32])
+            .collect();
         let other: Vec<f64> = row.iter().map(|x| -x / 7.0).collect();
         for format in cached::FORMATS {
             let words: Vec<u32> = [&row, &other].iter().flat_map(|row| cached::encode(format, row)).collect();
             let length = words.len() as u64 / 2;
             let mut b = Builder::new();
-            let input = b.input("words", DType::U32, &[2, length]).unwrap();
+            let input = b.input("words", DType::U32.into(), &[2, length]).unwrap();
             let made = b.from_blocks(input, format, 96).unwrap();
             assert!(b.from_blocks(input, format, 64).is_err(), "rows of another length");
             assert!(b.from_blocks(input, BlockFormat::Q5_0, 96).is_err(), "caches have no such blocks");

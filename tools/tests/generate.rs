@@ -67,7 +67,7 @@ fn texts_end_in_front_of_what_is_to_end_them() {
     let found: Value = serde_json::from_str(&written(&["--stop", &last]).stdout).unwrap();
     assert_eq!((&found["text"], &found["stop"]), (&made["text"], &"length".into()));
     let refused = written(&["--stop="]);
-    assert!(refused.code == 2 && refused.stderr.contains("empty text"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stdout.contains("empty text"), "{}", refused.stdout);
 }
 
 #[test]

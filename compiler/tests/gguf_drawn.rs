@@ -134,6 +134,7 @@ fn caches_in_blocks_of_keys_and_values_of_other_sizes_are_refused_by_their_sizes
         assert!(text.contains("keys of 48 elements and values of 32, of latent attention"), "{name}: {text}");
     }
     assert_eq!(in_blocks("minimax-m3"), Ok(()));
+    assert_eq!(in_blocks("deepseek4"), Ok(()), "attention reads those as floats");
 }
 
 /// How far logits of a graph are from those before passes, with the first pass behind which they are further than that.

@@ -834,7 +834,7 @@ def kind_of(name, length):
     return Type.Q4_0 if name.startswith("per_layer_token_embd") else Type.Q8_0
 
 
-def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_of=kind_of, pack=quantize, unpack=dequantize):
+def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_of=kind_of, pack=quantize, unpack=dequantize, kept=()):
     """A file, with matrices of some types; or with the same numbers as f32. `added` is how much each part adds where norms are behind it,
     `rate` a factor of how fast states decay."""
     arch, own, layers, *model = {**CASES, **ENCODERS}[case]
@@ -889,7 +889,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
             return
         kind = kind_of(name, dims[-1])
         packed = pack(made, kind)
-        if as_floats:
+        if as_floats and kind not in kept:
             w.add_tensor(name, unpack(packed, kind).astype(np.float32).reshape(made.shape))
         else:
             w.add_tensor(name, packed, raw_dtype=kind)

@@ -16,6 +16,7 @@ HALITE_GGUF_MATRIX=FOLDER cargo test -p halite --test generate matrix:: -- --noc
 saved, copied and taken back, several sequences in one step, and the types of caches.
 """
 
+import contextlib
 import ctypes as C
 import glob
 import importlib
@@ -263,6 +264,14 @@ def write(path, libraries, packer, seed, names):
             except AssertionError:
                 continue
             made["ways"].append([[families.rounded(logits) for logits in llama.answers(text[: -families.STEPS], text[-families.STEPS :], alone)] for text in texts])
+        # Beside matrices in BF16 llama.cpp rounds activations to that, which may choose other experts.
+        if Type.BF16 in types.values():
+            rounded = os.path.join(folder, "rounded.gguf")
+            families.write(rounded, "drawn", vocabulary, True, kept=(Type.BF16,), **given)
+            for flash, caches in ((0xFFFFFFFF, None), (0, None), (0, (Type.F32, Type.F32))):
+                with contextlib.suppress(AssertionError):
+                    llama = Ways(libraries, rounded, flash, caches)
+                    made["ways"].append([[families.rounded(logits) for logits in llama.answers(text[: -families.STEPS], text[-families.STEPS :], alone)] for text in texts])
         # llama.cpp needs its flash attention for values in blocks.
         try:
             llama = Ways(libraries, plain, 1, tuple(CACHES[kind] for kind in made["caches"]))

@@ -2,7 +2,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use halite_text::{ChatTemplate, Message, Tokenizer};
+use halite_text::{ChatTemplate, Message, Told, Tokenizer};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -16,5 +16,10 @@ fuzz_target!(|data: &[u8]| {
     }
     if let Ok(template) = std::str::from_utf8(data).map_or(Err(()), |text| ChatTemplate::new(text, "<s>", "</s>").map_err(drop)) {
         let _ = template.prompt(&[Message::new("user", "Hello")]);
+    }
+    if let Ok(values) = std::str::from_utf8(data) {
+        let source = "{{ enable_thinking }}{% for name in documents or [] %}{{ name | tojson }}{% endfor %}";
+        let template = ChatTemplate::new(source, "<s>", "</s>").expect("this is a template");
+        let _ = template.prompt_until(&[], Told { tools: None, values: Some(values) }, None);
     }
 });

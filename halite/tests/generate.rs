@@ -4,6 +4,7 @@
 
 mod batches;
 mod common;
+mod condensed;
 mod drafts;
 mod encoders;
 mod matrix;

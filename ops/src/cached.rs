@@ -9,7 +9,7 @@ use half::f16;
 use crate::{DType, Values, blocks::BlockFormat};
 
 /// Elements that share a scale.
-const BLOCK: u64 = 32;
+pub const BLOCK: u64 = 32;
 
 /// The formats that caches can have.
 pub const FORMATS: [BlockFormat; 2] = [BlockFormat::Q8_0, BlockFormat::Q4_0];

@@ -31,7 +31,7 @@ mod tokenizer;
 mod unigram;
 mod vocabulary;
 
-pub use chat::{ChatTemplate, Message};
+pub use chat::{ChatTemplate, Message, Told};
 pub use constrained::TokenTexts;
 pub use decode::Decoder;
 pub use error::TextError;

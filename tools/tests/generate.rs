@@ -43,6 +43,34 @@ fn text_is_written_as_text_and_as_json() {
 }
 
 #[test]
+fn texts_end_in_front_of_what_is_to_end_them() {
+    let model = model("gemma3.gguf");
+    let written = |more: &[&str]| {
+        let all =
+            ["generate", &model, "--device=vulkan", "--max-tokens=24", "--temperature=0", "--prompt=in the"];
+        run("halite", &[&all[..], &["--ignore-end", "--json"], more].concat())
+    };
+    let whole = written(&[]);
+    if whole.stdout.contains("NOT_FOUND") || whole.stdout.contains("UNAVAILABLE") {
+        println!("SKIPPED: no Vulkan device: {}", whole.stdout);
+        return;
+    }
+    let made: Value = serde_json::from_str(&whole.stdout).unwrap();
+    let text: Vec<char> = made["text"].as_str().unwrap().chars().collect();
+    // Over the borders of tokens.
+    let end: String = text[text.len() / 2..text.len() / 2 + 5].iter().collect();
+    let all: String = text.iter().collect();
+    let found: Value = serde_json::from_str(&written(&["--stop=\u{1}\u{2}", "--stop", &end]).stdout).unwrap();
+    assert_eq!((&found["text"], &found["stop"]), (&all[..all.find(&end).unwrap()].into(), &"text".into()));
+    // The beginning of one alone ends nothing.
+    let last = format!("{}\u{1}", text[text.len() - 1]);
+    let found: Value = serde_json::from_str(&written(&["--stop", &last]).stdout).unwrap();
+    assert_eq!((&found["text"], &found["stop"]), (&made["text"], &"length".into()));
+    let refused = written(&["--stop="]);
+    assert!(refused.code == 2 && refused.stdout.contains("empty text"), "{}", refused.stdout);
+}
+
+#[test]
 fn nothing_is_kept_of_a_strangers_model() {
     let (model, cache) = (model("llama.gguf"), tempfile::tempdir().unwrap());
     // Drivers keep things of their own beside it.

@@ -189,7 +189,9 @@ impl State<'_> {
         if !node.inputs.iter().chain(&node.outputs).any(|id| self.changes(*id)) {
             return Ok(None);
         }
-        if self.precision == Precision::F32 && self.reads_cache(operation, node) {
+        if self.precision == Precision::F32
+            && (self.reads_cache(operation, node) || self.picks(operation, node))
+        {
             return Ok(None);
         }
         let Some(changed) = changed(operation, self.precision) else { return Ok(None) };
@@ -209,6 +211,17 @@ impl State<'_> {
     fn reads_cache(&self, operation: &Operation, node: &Node) -> bool {
         let there = |id: &TensorId| self.defined.contains(id) && !self.others.contains_key(id);
         matches!(operation, Operation::Attention(_)) && node.inputs[1..3].iter().all(there)
+    }
+
+    /// Whether an operation takes a few rows of what is there with 16 bits only, as of a cache: these are converted, and not all.
+    fn picks(&self, operation: &Operation, node: &Node) -> bool {
+        if !matches!(operation, Operation::Gather(_)) {
+            return false;
+        }
+        let (from, to) = (node.inputs[0], node.outputs[0]);
+        let there = self.defined.contains(&from) && !self.others.contains_key(&from);
+        let count = |id| Some(self.graph.tensor(id).count()).filter(|count| count.is_constant());
+        there && count(to).zip(count(from)).is_some_and(|(to, from)| to.value() < from.value())
     }
 
     fn changes(&self, id: TensorId) -> bool {
@@ -311,4 +324,33 @@ fn changed(operation: &Operation, precision: Precision) -> Option<Operation> {
         return None;
     }
     crate::backend::runs_everywhere(&changed).then_some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use halite_ops::{DType, Operation};
+
+    use super::{Precision, run};
+    use crate::{Control, build::Builder, passes::tests::kernels};
+
+    #[test]
+    fn a_few_rows_are_converted_and_not_all() {
+        for (rows, is_plain) in [(3, true), (200, false)] {
+            let mut b = Builder::new();
+            let cache = b.input("cache", DType::F16.into(), &[100, 32]).unwrap();
+            let places = b.input("places", DType::I64.into(), &[rows]).unwrap();
+            let made = b.gather(cache, places, 0).unwrap();
+            let made = b.as_f32(made).unwrap();
+            b.output("rows", made);
+            let mut graph = b.finish().unwrap();
+            run(&mut graph, Precision::F32, &Control::new()).unwrap();
+            graph.check().unwrap();
+            let all: Vec<&Operation> = kernels(&graph)
+                .into_iter()
+                .filter(|operation| matches!(operation, Operation::Gather(_)))
+                .collect();
+            assert_eq!(all.len(), 1);
+            assert_eq!(all[0].inputs()[0].dtype == DType::F16, is_plain, "{graph}");
+        }
+    }
 }

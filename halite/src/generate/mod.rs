@@ -25,7 +25,7 @@ mod tokenizers;
 
 use std::sync::Arc;
 
-use halite_text::{ChatTemplate, TextError, Tokenizer};
+use halite_text::{ChatTemplate, TextError, Tokenizer, Told};
 
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
@@ -222,7 +222,29 @@ impl Generator {
     /// # Errors
     /// As those of [`Generator::chat`]; the deadline passed, or the token was set.
     pub fn chat_with(&self, messages: &[Message], options: &RunOptions) -> Result<String> {
-        self.chat_rendered(messages, None, options)
+        self.chat_rendered(messages, Told::default(), options)
+    }
+
+    /// The same with other values that the model's template may know, by their names: an object, as JSON, such as
+    /// `{"enable_thinking": false}`. Values that the template does not know change nothing ([`Generator::chat_asks_for`]). Tools, if there
+    /// are some, are those of [`Generator::chat_with_tools`].
+    ///
+    /// # Errors
+    /// As those of [`Generator::chat_with_tools`]; the values are no object, or have the name of something that templates are given anyway.
+    pub fn chat_with_values(
+        &self,
+        messages: &[Message],
+        tools: Option<&str>,
+        values: &str,
+        options: &RunOptions,
+    ) -> Result<String> {
+        self.check_tools(tools)?;
+        self.chat_rendered(messages, Told { tools, values: Some(values) }, options)
+    }
+
+    /// Whether the model's chat template looks at a value of this name.
+    pub fn chat_asks_for(&self, name: &str) -> bool {
+        self.inner.template.as_ref().is_some_and(|template| template.asks_for(name))
     }
 
     /// The same with tools that the model may call: a list of them, as JSON, in OpenAI's form (`{"type": "function", "function": {…}}`).
@@ -230,8 +252,13 @@ impl Generator {
     /// # Errors
     /// As those of [`Generator::chat_with`]; the template takes no tools ([`Generator::takes_tools`]).
     pub fn chat_with_tools(&self, messages: &[Message], tools: &str, options: &RunOptions) -> Result<String> {
-        match self.takes_tools() {
-            true => self.chat_rendered(messages, Some(tools), options),
+        self.check_tools(Some(tools))?;
+        self.chat_rendered(messages, Told { tools: Some(tools), values: None }, options)
+    }
+
+    fn check_tools(&self, tools: Option<&str>) -> Result<()> {
+        match tools.is_none() || self.takes_tools() {
+            true => Ok(()),
             false => Err(Error::new(ErrorKind::Unsupported, "the model's chat template takes no tools")),
         }
     }
@@ -241,12 +268,7 @@ impl Generator {
         self.inner.template.as_ref().is_some_and(ChatTemplate::takes_tools)
     }
 
-    fn chat_rendered(
-        &self,
-        messages: &[Message],
-        tools: Option<&str>,
-        options: &RunOptions,
-    ) -> Result<String> {
+    fn chat_rendered(&self, messages: &[Message], told: Told<'_>, options: &RunOptions) -> Result<String> {
         let template = self.inner.template.as_ref().ok_or_else(|| {
             let text =
                 "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
@@ -260,7 +282,7 @@ impl Generator {
                 limits.check("").is_err()
             })
         };
-        let made = template.prompt_until(messages, tools, Some(stop));
+        let made = template.prompt_until(messages, told, Some(stop));
         if made.is_err() {
             limits.check("the chat template was at work")?;
         }

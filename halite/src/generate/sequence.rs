@@ -273,8 +273,9 @@ impl Sequence {
     pub(super) fn check(&self, before: usize, tokens: &[u32]) -> Result<()> {
         let (context, known) = (self.generator.context(), self.generator.vocabulary_len());
         if before + tokens.len() > context {
+            let behind = if before == 0 { String::new() } else { format!(" behind {before}") };
             return Err(Error::invalid(format!(
-                "{} tokens behind {before} do not fit a context of {context}; make it larger with GeneratorOptions::context \
+                "{} tokens{behind} do not fit a context of {context}; make it larger with GeneratorOptions::context \
                  (--context)",
                 tokens.len()
             )));

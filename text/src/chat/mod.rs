@@ -74,11 +74,20 @@ pub struct ChatTemplate {
     template: Template,
     begin: String,
     end: String,
-    /// Whether it asks for tools.
-    takes_tools: bool,
+}
+
+/// What a template is told beside the messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told<'a> {
+    /// The tools that there are, if there are some: a list of them, as JSON.
+    pub tools: Option<&'a str>,
+    /// Other values that it may know, by name: an object, as JSON.
+    pub values: Option<&'a str>,
 }
 
 const KEY: &str = "tokenizer.chat_template";
+/// What templates are given that is of the messages, or of the model.
+const FIXED: &[&str] = &["messages", "add_generation_prompt", "bos_token", "eos_token", "tools"];
 
 /// Names that files have in the place of a template, and the templates.
 const NAMED: &[(&str, &str)] = &[(
@@ -112,14 +121,17 @@ impl ChatTemplate {
         let template = parse::parse(source).map_err(|fault| {
             TextError::metadata(KEY, format!("is no template that can be read: {}", told(&fault)))
         })?;
-        let tools = lex::Token::Name("tools".to_owned());
-        let takes_tools = lex::lex(source).is_ok_and(|all| all.iter().any(|(_, token)| *token == tools));
-        Ok(ChatTemplate { template, begin: begin.into(), end: end.into(), takes_tools })
+        Ok(ChatTemplate { template, begin: begin.into(), end: end.into() })
     }
 
     /// Whether the template tells a model which tools there are.
     pub fn takes_tools(&self) -> bool {
-        self.takes_tools
+        self.asks_for("tools")
+    }
+
+    /// Whether the template looks at a value of this name.
+    pub fn asks_for(&self, name: &str) -> bool {
+        self.template.names.iter().any(|known| **known == *name)
     }
 
     /// The prompt of a conversation, up to where the model is to answer.
@@ -129,31 +141,31 @@ impl ChatTemplate {
     /// # Errors
     /// The template does not take these messages; it says why. It takes more than it may.
     pub fn prompt(&self, messages: &[Message]) -> Result<String, TextError> {
-        self.prompt_until(messages, None, None)
+        self.prompt_until(messages, Told::default(), None)
     }
 
-    /// The same with tools, if there are some: a list of them, as JSON. Until somebody says that it is to stop, who is asked first and then every few milliseconds, and told the steps
-    /// that were made and the most that may be.
+    /// The same with other values. Until somebody says that it is to stop, who is asked first and then every few milliseconds, and told the
+    /// steps that were made and the most that may be.
     ///
     /// # Errors
-    /// As those of [`ChatTemplate::prompt`]. It was stopped.
+    /// As those of [`ChatTemplate::prompt`]. It was stopped; values have names of what templates are given anyway.
     pub fn prompt_until(
         &self,
         messages: &[Message],
-        tools: Option<&str>,
+        given: Told<'_>,
         stop: Option<Stop>,
     ) -> Result<String, TextError> {
         let bytes: usize = messages.iter().map(|message| message.byte_len() + 256).sum();
-        let bytes = bytes + tools.map_or(0, str::len);
+        let bytes = [given.tools, given.values].iter().flatten().fold(bytes, |sum, json| sum + json.len());
         let steps = STEPS + STEPS_OF_A_BYTE * bytes as u64;
         let budget = Budget::new(steps, HELD + HELD_OF_A_BYTE * bytes, stop);
-        self.rendered(messages, tools, &budget).map_err(|fault| {
+        self.rendered(messages, given, &budget).map_err(|fault| {
             let text = format!("the model's chat template: {}", told(&fault));
             if fault.limit { TextError::TooMuch(text) } else { TextError::Invalid(text) }
         })
     }
 
-    fn rendered(&self, messages: &[Message], tools: Option<&str>, budget: &Arc<Budget>) -> Done<String> {
+    fn rendered(&self, messages: &[Message], given: Told<'_>, budget: &Arc<Budget>) -> Done<String> {
         let mut list = Items::new(budget)?;
         for message in messages {
             let mut map = Map::new(budget)?;
@@ -165,15 +177,31 @@ impl ChatTemplate {
             }
             list.push(Value::Map(Rc::new(map)))?;
         }
-        let values = vec![
+        let more = given.values.map(|json| json::value(budget, json)).transpose()?;
+        let mut values = vec![
             ("messages", Value::List(list.list())),
             ("add_generation_prompt", Value::Bool(true)),
             ("bos_token", Value::text(budget, &self.begin)?),
             ("eos_token", Value::text(budget, &self.end)?),
             // Templates ask whether they are none, which is not the same as not being defined.
-            ("tools", tools.map_or(Ok(Value::None), |tools| json::value(budget, tools))?),
+            ("tools", given.tools.map_or(Ok(Value::None), |tools| json::value(budget, tools))?),
             ("documents", Value::None),
         ];
+        let entries = match &more {
+            None => &[],
+            Some(Value::Map(map)) => map.entries(),
+            Some(_) => return Err(Fault::new("values for it are an object, by their names")),
+        };
+        for (name, value) in entries {
+            let Value::Text(name) = name else { continue };
+            let name: &str = name;
+            if FIXED.contains(&name) {
+                return Err(Fault::new(format!("'{name}' is no value that somebody gives")));
+            }
+            // Templates ask whether there are documents, which somebody may give.
+            values.retain(|(known, _)| *known != name);
+            values.push((name, value.clone()));
+        }
         run::run(&self.template, budget, values)
     }
 }
@@ -222,10 +250,30 @@ mod tests {
             .with("tool_calls", r#"[{"arguments": {"x": 4}}]"#)
             .with("content", "null")];
         let tools = r#"[{"name": "f", "parameters": {"a": [1.5, true]}}]"#;
-        let made = template.prompt_until(&messages, Some(tools), None).unwrap();
+        let made = template.prompt_until(&messages, Told { tools: Some(tools), values: None }, None).unwrap();
         assert_eq!(made, r#"f({"a": [1.5, true]})5-"#);
-        assert!(template.prompt_until(&messages, Some("["), None).is_err());
+        assert!(template.prompt_until(&messages, Told { tools: Some("["), values: None }, None).is_err());
         assert!(!ChatTemplate::new("{{ 'tools' }} tools", "", "").unwrap().takes_tools());
+    }
+
+    #[test]
+    fn values_that_somebody_gives_are_known_by_their_names() {
+        let source = "{{ 'no ' if enable_thinking is defined and not enable_thinking }}{{ effort | default('low') }}\
+            {% set own = 1 %}{{ documents | length if documents else '' }}";
+        let template = ChatTemplate::new(source, "", "").unwrap();
+        let made = |json| {
+            template
+                .prompt_until(&[], Told { tools: None, values: Some(json) }, None)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            made(r#"{"enable_thinking": false, "effort": "high", "unknown": [1]}"#),
+            Ok("no high".into())
+        );
+        assert_eq!(made(r#"{"enable_thinking": true, "documents": [{}, {}]}"#), Ok("low2".into()));
+        assert!(made(r#"{"messages": []}"#).unwrap_err().contains("'messages' is no value"));
+        assert!(made("[]").unwrap_err().contains("an object") && made("{").is_err());
+        assert!(template.asks_for("enable_thinking") && !template.asks_for("enable"));
     }
 
     #[test]
@@ -240,10 +288,10 @@ mod tests {
                 asked.fetch_add(1, Ordering::Relaxed) == 3
             })
         };
-        let stopped = template.prompt_until(&[], None, Some(stop)).unwrap_err().to_string();
+        let stopped = template.prompt_until(&[], Told::default(), Some(stop)).unwrap_err().to_string();
         assert!(stopped.contains("was stopped"), "{stopped}");
         assert_eq!(asked.load(Ordering::Relaxed), 4);
-        assert!(template.prompt_until(&[], None, Some(Box::new(|_, _| false))).is_ok());
+        assert!(template.prompt_until(&[], Told::default(), Some(Box::new(|_, _| false))).is_ok());
     }
 
     #[test]
@@ -253,12 +301,14 @@ mod tests {
         let template = ChatTemplate::new(source, "", "").unwrap();
         let budget = Budget::new(STEPS, HELD, None);
         let made = template
-            .rendered(&[Message::new("user", "a"), Message::new("user", "b")], None, &budget)
+            .rendered(&[Message::new("user", "a"), Message::new("user", "b")], Told::default(), &budget)
             .unwrap();
         assert!(made.contains("'B'"), "{made}");
         assert!(format!("{budget:?}").contains("held: 0"), "{budget:?}");
         assert!(
-            template.rendered(&[Message::new("user", "a")], None, &Budget::new(STEPS, 1000, None)).is_err()
+            template
+                .rendered(&[Message::new("user", "a")], Told::default(), &Budget::new(STEPS, 1000, None))
+                .is_err()
         );
     }
 

@@ -47,6 +47,9 @@ pub struct Flags {
     /// What the system says to the model before the user does
     #[arg(long, value_name = "TEXT", requires = "chat", allow_hyphen_values = true)]
     pub(super) system: Option<String>,
+    /// Values for the chat template, by their names: JSON, such as {"enable_thinking": false}
+    #[arg(long = "chat-template-kwargs", value_name = "JSON", requires = "chat")]
+    pub(super) template_values: Option<String>,
     /// Names of control tokens in the prompt, such as <|im_start|>, are these tokens, and not text
     #[arg(long)]
     pub(super) special: bool,
@@ -100,6 +103,9 @@ pub struct Flags {
     pub(super) json_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    /// Text that ends what is written, and is not written. May be repeated
+    #[arg(long = "stop", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) stops: Vec<String>,
     /// Writes on behind the token that ends the text
     #[arg(long = "ignore-end", alias = "ignore-eos")]
     pub(super) ignore_end: bool,

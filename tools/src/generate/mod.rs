@@ -9,7 +9,9 @@ use std::{
     time::Instant,
 };
 
-use halite::{Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop};
+use halite::{
+    Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop, StopTexts,
+};
 
 pub use self::flags::Flags;
 use self::report::Report;
@@ -29,6 +31,7 @@ fn run(flags: &Flags) -> Result<()> {
         return Ok(());
     }
     let sampling = flags.sampling()?;
+    check_stops(flags)?;
     let cancel = cancel_on_interrupt();
     // All that is read counts: any file may be a pipe.
     let watchdog = Watchdog::start(flags.on.devices.time(flags.timeout));
@@ -59,6 +62,16 @@ fn run(flags: &Flags) -> Result<()> {
             report.print_text();
         }
     }
+    outcome(flags, &report, failure, ended)
+}
+
+/// What becomes of the tool behind a text.
+fn outcome(
+    flags: &Flags,
+    report: &Report,
+    failure: Option<std::io::Error>,
+    ended: halite::Result<Stop>,
+) -> Result<()> {
     match (failure, ended) {
         (Some(failure), _) => Err(failure.into()),
         (None, Err(error)) if flags.json => Err(Failure::from(error).beside_results()),
@@ -71,6 +84,16 @@ fn run(flags: &Flags) -> Result<()> {
             report.say_why(stop);
             session::check_validation()
         }
+    }
+}
+
+/// Texts that end another have to be some.
+fn check_stops(flags: &Flags) -> Result<()> {
+    match flags.stops.iter().any(String::is_empty) {
+        true => {
+            Err(Failure::Usage("--stop is an empty text, which ends each answer before it begins".to_owned()))
+        }
+        false => Ok(()),
     }
 }
 
@@ -111,14 +134,21 @@ fn write_on(
     writer: &mut Writer<'_>,
     report: &mut Report,
 ) -> halite::Result<Stop> {
-    let began = Instant::now();
+    let (began, mut stops) = (Instant::now(), StopTexts::new(&flags.stops));
     let told = |piece: &Piece| {
+        let (text, is_stopped) = stops.push(&piece.text);
         report.tokens.push(piece.token);
-        report.text.push_str(&piece.text);
+        report.text.push_str(&text);
+        report.is_stopped = is_stopped;
         report.generation = began.elapsed();
-        writer.show(&piece.text)
+        let shown = writer.show(&text);
+        if is_stopped { ControlFlow::Break(()) } else { shown }
     };
     let stop = sequence.generate(sampler, flags.max_tokens, options, told).inspect_err(interrupt::note);
+    // What may have been the beginning of a text that ends it.
+    let rest = stops.finish();
+    report.text.push_str(&rest);
+    let _ = writer.show(&rest);
     report.generation = began.elapsed();
     report.stop = stop.as_ref().ok().copied();
     stop
@@ -166,7 +196,9 @@ fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<V
     let tokens = if flags.chat {
         let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
         let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
-        generator.tokenize(&generator.chat(&messages)?, true)
+        let values = flags.template_values.as_deref().unwrap_or("{}");
+        let text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
+        generator.tokenize(&text, true)
     } else {
         generator.tokenize(prompt, flags.special)
     };

@@ -19,6 +19,8 @@ pub(super) struct Report {
     pub tokens: Vec<u32>,
     pub text: String,
     pub stop: Option<Stop>,
+    /// Whether a text came that ends it (`--stop`).
+    pub is_stopped: bool,
     /// Bytes of the caches.
     pub memory: usize,
     /// What a second model wrote ahead, if one did.
@@ -44,6 +46,7 @@ impl Report {
             tokens: Vec::new(),
             text: String::new(),
             stop: None,
+            is_stopped: false,
             memory: 0,
             drafted: None,
             generator: generator.clone(),
@@ -60,7 +63,10 @@ impl Report {
 
     pub fn print_json(&self, out: &mut dyn Write) -> Result<()> {
         let (used, peak) = self.device_memory();
-        let stop = self.stop.map(|stop| format!("{stop:?}").to_lowercase());
+        let stop = self.stop.map(|stop| match self.is_stopped {
+            true => "text".to_owned(),
+            false => format!("{stop:?}").to_lowercase(),
+        });
         let report = json!({
             "text": self.text,
             "tokens": self.tokens,

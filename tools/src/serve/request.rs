@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use halite::{JsonSchema, Sampling};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     error::Refusal,
@@ -44,8 +44,16 @@ const OF_TEXTS: &[&str] = &[
     "top_k",
     "top_p",
 ];
-const OF_CHATS: &[&str] =
-    &["max_completion_tokens", "messages", "parallel_tool_calls", "tool_choice", "tools", "top_logprobs"];
+const OF_CHATS: &[&str] = &[
+    "chat_template_kwargs",
+    "max_completion_tokens",
+    "messages",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+];
 const OF_COMPLETIONS: &[&str] = &["prompt"];
 /// Fields that say nothing about an answer.
 const SAYS_NOTHING: &[&str] =
@@ -59,13 +67,17 @@ const REFUSED: &[&str] = &[
     "functions",
     "modalities",
     "prediction",
-    "reasoning_effort",
     "service_tier",
     "store",
     "suffix",
     "verbosity",
     "web_search_options",
 ];
+
+/// How much a model is to think, where its chat template asks for that.
+pub(super) const EFFORT: &str = "reasoning_effort";
+/// What templates are given that is no value of a request's.
+const FIXED: &[&str] = &["add_generation_prompt", "bos_token", "eos_token", "messages", "tools"];
 
 /// A text, or its tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +104,10 @@ pub(super) struct Wanted {
     pub bias: Vec<(u32, f32)>,
     /// What the model may call.
     pub tools: Option<Arc<Tools>>,
+    /// Values for the model's chat template, as JSON.
+    pub values: Option<String>,
+    /// Whether it says how much the model is to think.
+    pub has_effort: bool,
 }
 
 impl Fields {
@@ -123,6 +139,8 @@ impl Fields {
             likely: self.likely(form)?,
             bias: self.bias()?,
             tools: tools.map(Arc::new),
+            has_effort: self.effort()?.is_some(),
+            values: if form == Form::Chat { self.values()? } else { None },
         })
     }
 
@@ -133,12 +151,11 @@ impl Fields {
             ("function_call", "none".into()),
             ("echo", false.into()),
             ("suffix", "".into()),
-            ("best_of", 1.into()),
+            ("best_of", self.get("n").cloned().unwrap_or_else(|| 1.into())),
             ("store", false.into()),
             ("audio", Value::Null),
             ("prediction", Value::Null),
             ("web_search_options", Value::Null),
-            ("reasoning_effort", "none".into()),
             ("verbosity", "medium".into()),
             ("modalities", Value::Array(vec!["text".into()])),
         ])?;
@@ -146,6 +163,32 @@ impl Fields {
             None | Some("auto" | "default") => Ok(()),
             Some(_) => Err(unsupported("service_tier", "is not supported; leave it out")),
         }
+    }
+
+    /// How much the model is to think.
+    fn effort(&self) -> Result<Option<&str>> {
+        Ok(self.text(EFFORT)?.filter(|effort| *effort != "none"))
+    }
+
+    /// Values for the model's chat template: those that are given as such, and how much it is to think.
+    fn values(&self) -> Result<Option<String>> {
+        let (field, effort) = ("chat_template_kwargs", self.effort()?);
+        let mut values = match self.get(field) {
+            None if effort.is_none() => return Ok(None),
+            None => Map::new(),
+            Some(Value::Object(values)) => values.clone(),
+            Some(_) => return Err(Refusal::field(field, format!("'{field}' is no object"))),
+        };
+        if let Some(name) = FIXED.iter().find(|name| values.contains_key(**name)) {
+            return Err(Refusal::field(
+                field,
+                format!("'{field}' has '{name}', which is a field of its own, or the model's"),
+            ));
+        }
+        if let Some(effort) = effort {
+            values.insert(EFFORT.to_owned(), effort.into());
+        }
+        Ok(Some(Value::Object(values).to_string()))
     }
 
     /// Whether a stream ends with the counts of tokens.
@@ -311,6 +354,14 @@ mod tests {
             .unwrap();
         assert_eq!(all.most, Some(usize::MAX));
         assert_eq!((all.sampling.presence_penalty, all.sampling.frequency_penalty), (0.5, -1.0));
+        assert_eq!(refused(json!({"chat_template_kwargs": [1]})), "chat_template_kwargs");
+        assert_eq!(refused(json!({"chat_template_kwargs": {"messages": []}})), "chat_template_kwargs");
+        assert_eq!(refused(json!({"n": 2, "best_of": 3})), "best_of");
+        assert!(fields(json!({"n": 2, "best_of": 2})).wanted(Form::Completion).is_ok());
+        let values = |value| fields(value).wanted(Form::Chat).unwrap().values;
+        let given = json!({"chat_template_kwargs": {"enable_thinking": false}, "reasoning_effort": "low"});
+        assert_eq!(values(given).as_deref(), Some(r#"{"enable_thinking":false,"reasoning_effort":"low"}"#));
+        assert_eq!(values(json!({"reasoning_effort": "none"})), None);
         assert!(Fields::read(b"[]").is_err() && Fields::read(b"{").is_err());
     }
 

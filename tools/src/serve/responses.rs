@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     error::Refusal,
     fields::{Fields, unsupported},
+    request::EFFORT,
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -29,7 +30,8 @@ const SAME: &[(&str, &str)] = &[
     ("top_k", "top_k"),
 ];
 /// Fields that are read here.
-const OWN: &[&str] = &["input", "instructions", "stream_options", "text", "tool_choice", "tools"];
+const OWN: &[&str] =
+    &["input", "instructions", "reasoning", "stream_options", "text", "tool_choice", "tools"];
 /// Fields that say nothing about an answer.
 const SAYS_NOTHING: &[&str] = &[
     "metadata",
@@ -49,15 +51,18 @@ const REFUSED: &[&str] = &[
     "moderation",
     "previous_response_id",
     "prompt",
-    "reasoning",
     "service_tier",
     "store",
     "top_logprobs",
     "truncation",
 ];
 /// What names in errors of conversations are here.
-const RENAMED: &[(&str, &str)] =
-    &[("messages", "input"), ("max_completion_tokens", "max_output_tokens"), ("response_format", "text")];
+const RENAMED: &[(&str, &str)] = &[
+    ("messages", "input"),
+    ("max_completion_tokens", "max_output_tokens"),
+    ("response_format", "text"),
+    (EFFORT, "reasoning"),
+];
 
 /// What an answer repeats of its request.
 #[derive(Clone, Debug)]
@@ -93,6 +98,9 @@ pub(super) fn conversation(fields: &Fields) -> Result<(Fields, Asked)> {
     let tools = tools(fields)?;
     if !tools.is_empty() {
         made.insert("tools".to_owned(), tools.into());
+    }
+    if let Some(effort) = fields.get("reasoning").and_then(|own| own.get("effort")) {
+        made.insert(EFFORT.to_owned(), effort.clone());
     }
     if let Some(choice) = fields.get("tool_choice") {
         made.insert("tool_choice".to_owned(), choice_of_chat(choice)?);
@@ -131,11 +139,12 @@ fn refuse_others(fields: &Fields) -> Result<()> {
             ));
         }
     }
-    let reasons = fields.get("reasoning").and_then(Value::as_object).is_some_and(|own| {
-        own.iter().any(|(name, value)| !(value.is_null() || name == "effort" && value == "none"))
-    });
-    if reasons {
-        return Err(unsupported("reasoning", "is not supported; leave it out"));
+    let reasoning = fields.get("reasoning").and_then(Value::as_object);
+    if reasoning.is_some_and(|own| own.iter().any(|(name, value)| !value.is_null() && name != "effort")) {
+        return Err(unsupported(
+            "reasoning",
+            "has something other than 'effort', which is not supported; leave it out",
+        ));
     }
     match fields.text("service_tier")? {
         None | Some("auto" | "default") => Ok(()),
@@ -265,8 +274,9 @@ fn asked(fields: &Fields, format: Value) -> Asked {
     ]
     .into_iter()
     .collect();
+    let effort = fields.get("reasoning").and_then(|own| own.get("effort"));
     let fixed = json!({
-        "background": false, "previous_response_id": null, "reasoning": {"effort": null, "summary": null},
+        "background": false, "previous_response_id": null, "reasoning": {"effort": effort, "summary": null},
         "service_tier": "default", "store": false, "text": {"format": format}, "truncation": "disabled",
     });
     all.extend(fixed.as_object().cloned().unwrap_or_default());
@@ -329,7 +339,8 @@ mod tests {
             (json!({"input": "a", "max_output_tokens": 0.5}), "max_output_tokens"),
             (json!({"input": "a", "previous_response_id": "resp_1"}), "previous_response_id"),
             (json!({"input": "a", "store": true}), "store"),
-            (json!({"input": "a", "reasoning": {"effort": "high"}}), "reasoning"),
+            (json!({"input": "a", "reasoning": {"effort": "high", "summary": "auto"}}), "reasoning"),
+            (json!({"input": "a", "reasoning": {"effort": 3}}), "reasoning"),
             (json!({"input": "a", "truncation": "auto"}), "truncation"),
             (
                 json!({"input": "a", "text": {"format": {"type": "json_schema", "schema": {"not": {}}}}}),

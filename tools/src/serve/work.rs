@@ -18,9 +18,9 @@ use super::{
     answers::{self, Head},
     body::{self, Body, EndOnDrop, now},
     error::Refusal,
-    fields::{Fields, Form},
+    fields::{Fields, Form, unsupported},
     messages,
-    request::{Text, Wanted},
+    request::{EFFORT, Text, Wanted},
     responses::{self, Asked},
     slots::{Slots, Turn},
     tools::Style,
@@ -269,8 +269,11 @@ fn conversation(
             let text = "the model's chat template takes no tools; leave 'tools' out";
             return Err(Refusal::field("tools", text).code("unsupported"));
         }
-        Some(tools) => generator.chat_with_tools(&messages, tools.json(), &options),
-        None => generator.chat_with(&messages, &options),
+        tools => {
+            check_effort(generator, &wanted)?;
+            let tools = tools.as_ref().map(|tools| tools.json());
+            generator.chat_with_values(&messages, tools, wanted.values.as_deref().unwrap_or("{}"), &options)
+        }
     };
     let mut prompt = made.map_err(|error| Refusal::of(&error))?;
     if let Some(tools) = &wanted.tools {
@@ -282,6 +285,14 @@ fn conversation(
     }
     let tokens = generator.tokenize(&prompt, true);
     Ok((wanted, vec![tokens]))
+}
+
+/// Refuses to think as much as is wanted where the model's chat template does not ask for that.
+fn check_effort(generator: &Generator, wanted: &Wanted) -> Result<()> {
+    match wanted.has_effort && !generator.chat_asks_for(EFFORT) {
+        true => Err(unsupported(EFFORT, "is not known to the model's chat template; leave it out")),
+        false => Ok(()),
+    }
 }
 
 /// The tokens of prompts.

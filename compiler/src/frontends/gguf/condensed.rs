@@ -74,6 +74,14 @@ impl Condensed {
         if size == OVERLAPPING { 2 } else { 1 }
     }
 
+    /// What caches hold of the groups of a layer, whose keys have so many elements as those of its indexer, if it has one: names, and
+    /// elements for each token.
+    pub fn held(&self, layer: u64, key: u64, index: Option<u64>) -> Vec<(&'static str, u64)> {
+        let Some(size) = self.group_of(layer) else { return Vec::new() };
+        let index = index.map(|key| ("index_groups", key));
+        [("groups", key)].into_iter().chain(index).map(|(name, key)| (name, key.div_ceil(size))).collect()
+    }
+
     /// Heads whose values are what caches hold of a token beside its key: what rows of groups are made of.
     fn hold(&self, attends: &mut [Attends], keys: &Keys<'_>) -> Result<()> {
         for (own, size) in attends.iter_mut().zip(&self.groups) {
@@ -89,8 +97,8 @@ impl Condensed {
                     keys.key("attention.value_length")
                 )));
             }
-            // Something is held even where nothing needs it.
-            own.heads.value = if *size == 0 { 2 } else { 2 * Self::parts(*size) * key };
+            // Something is held even where nothing needs it: a block.
+            own.heads.value = if *size == 0 { key.min(32) } else { 2 * Self::parts(*size) * key };
         }
         Ok(())
     }

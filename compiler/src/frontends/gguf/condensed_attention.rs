@@ -1,11 +1,9 @@
-//! The graph of attention to keys that stand for groups of neighbours. A row is a sum of what the tokens of its group tell, by a softmax of
-//! what they tell beside it, for each element. Caches hold what tokens tell, from which each call makes the rows.
+//! The graph of attention to keys that stand for groups of neighbours: a window of keys beside the rows of groups, which
+//! `condensed_rows` makes.
 
 use halite_ops::{
     DType,
     expression::{Expression, Function, Operand, Scalar},
-    pad::Border,
-    reduce::ReduceKind,
     scatters::Reduction,
 };
 use halite_sizes::Size;
@@ -13,6 +11,7 @@ use halite_sizes::Size;
 use super::{
     Result,
     condensed::Condensed,
+    condensed_rows::Rows,
     family::Turn,
     file::{invalid, missing},
     indexer::Indexer,
@@ -24,22 +23,15 @@ use crate::{
     graph::TensorId,
 };
 
-/// Rows of groups.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    /// What the names of the weights begin with that make them.
-    part: &'a str,
-    /// Tokens of a group.
-    size: u64,
-    /// Elements of a row.
-    key: u64,
-}
-
-impl Rows<'_> {
-    /// Elements of what a token tells of rows, and as many of how much that counts.
-    fn told(&self) -> u64 {
-        Condensed::parts(self.size) * self.key
-    }
+/// Rows of groups that a layer attends to, and what it keeps beside the caches of tokens' keys.
+#[derive(Default)]
+struct Groups {
+    /// The rows, with what is added to their scores.
+    attended: Option<[TensorId; 2]>,
+    /// What its indexer keeps of tokens.
+    index: Option<TensorId>,
+    /// The caches of rows: its own, and those of its indexer.
+    groups: Vec<TensorId>,
 }
 
 impl Call<'_> {
@@ -63,35 +55,30 @@ impl Call<'_> {
         let k = self.row_norm(b, k, layer, "attn_kv_a_norm", heads.key)?;
         let k = self.heads_first(b, k, [1, heads.key])?;
         let k = self.end_turned(b, k, layer, self.positions)?;
-        let rows = own.group_of(layer).map(|size| Rows { part: "attn_compressor", size, key: heads.key });
+        let format = self.place.and(self.held.values);
+        let rows =
+            own.group_of(layer).map(|size| Rows { part: "attn_compressor", size, key: heads.key, format });
         let told = match rows {
             Some(rows) => self.told(b, x, layer, rows)?,
             None => self.elements(b, k, 0, heads.value)?,
         };
         let [keys, told] = self.attended_to(b, Some([k, told]), layer, held.caches)?;
-        let (short, index) = match rows {
-            Some(rows) => self.groups(b, [x, told], layer, (held.index, rows), (row, low))?,
-            None => (None, None),
+        let groups = match rows {
+            Some(rows) => self.groups(b, [x, told], layer, (held, rows), (row, low))?,
+            None => Groups::default(),
         };
         let q = if self.place.is_some() { b.cast(q, DType::F16)? } else { q };
-        let made = self.found(b, [q, keys], short, (layer, own))?;
+        let made = self.found(b, [q, keys], groups.attended, (layer, own))?;
         let made = self.shortened(b, made, layer, own)?;
-        let caches = self.place.map(|_| [keys, told]);
-        let index = index.filter(|_| self.place.is_some());
-        Ok((made, Held { caches, index, ..Held::default() }))
-    }
-
-    /// Neighbouring elements of rows of heads.
-    fn elements(&self, b: &mut Builder, x: TensorId, first: u64, count: u64) -> Result<TensorId> {
-        let mut ranges: Vec<Range<Size>> = b.sizes(x).iter().copied().map(Range::all).collect();
-        if let Some(last) = ranges.last_mut() {
-            *last = Range { start: first.into(), step: 1, count: count.into() };
+        if self.place.is_none() {
+            return Ok((made, Held::default()));
         }
-        b.slice(x, &ranges)
+        let Groups { index, groups, .. } = groups;
+        Ok((made, Held { caches: Some([keys, told]), index, groups, ..Held::default() }))
     }
 
     /// Rows of heads, `[sequences, heads, len, key]`, whose last elements have their rotary embedding at these places, `i64[sequences, len]`.
-    fn end_turned(&self, b: &mut Builder, x: TensorId, layer: u64, places: TensorId) -> Result<TensorId> {
+    pub fn end_turned(&self, b: &mut Builder, x: TensorId, layer: u64, places: TensorId) -> Result<TensorId> {
         let tables = self.tables[usize::from(self.hyper.window_of(layer).is_some())];
         let (Some(rope), Some(tables)) = (self.hyper.rope_of(layer), tables) else { return Ok(x) };
         let key = b.sizes(x)[3].exact();
@@ -124,47 +111,45 @@ impl Call<'_> {
         b.binary(Function::Mul, x, signs)
     }
 
-    /// What new tokens tell of rows, and how much that counts, `[sequences, 1, len, 2 * told]`.
-    fn told(&self, b: &mut Builder, x: TensorId, layer: u64, rows: Rows<'_>) -> Result<TensorId> {
-        let dims = [rows.told(), self.hyper.width];
-        let made = self.linear(b, x, layer, &format!("{}_kv", rows.part), dims)?;
-        let counts = self.linear(b, x, layer, &format!("{}_gate", rows.part), dims)?;
-        let both = b.concat(&[made, counts], 1)?;
-        self.heads_first(b, both, [1, 2 * rows.told()])
-    }
-
-    /// The rows of a layer's groups with what is added to their scores, where there is room for a group, and what its indexer keeps of
-    /// tokens, if it has one.
+    /// The rows of a layer's groups, and what it and its indexer keep.
     fn groups(
         &self,
         b: &mut Builder,
         [x, told]: [TensorId; 2],
         layer: u64,
-        (held, rows): (Option<TensorId>, Rows<'_>),
+        (held, rows): (&Held, Rows<'_>),
         (row, low): (u64, TensorId),
-    ) -> Result<(Option<[TensorId; 2]>, Option<TensorId>)> {
+    ) -> Result<Groups> {
         let count = self.keys.exact() / rows.size;
+        let kept = |place: usize| held.groups.get(place).copied();
         let Some(indexer) = self.hyper.indexer_of(layer) else {
-            return Ok((self.row_of_groups(b, told, layer, rows, None)?, None));
+            return self.attended_groups(b, (told, kept(0)), layer, rows, None);
         };
-        let own = Rows { part: "indexer_compressor", key: indexer.key, ..rows };
+        let own = Rows { part: "indexer_compressor", key: indexer.key, format: None, ..rows };
         let new = self.told(b, x, layer, own)?;
-        let index = match (self.place, held) {
+        let index = match (self.place, held.index) {
             (Some(place), Some(cache)) => b.append(new, cache, place.start)?,
             _ => new,
         };
         if count <= indexer.top_k {
             self.leave_chooser(layer);
-            return Ok((self.row_of_groups(b, told, layer, rows, None)?, Some(index)));
+            let mut made = self.attended_groups(b, (told, kept(0)), layer, rows, None)?;
+            made.index = Some(index);
+            made.groups.extend(kept(1));
+            return Ok(made);
         }
-        let keys = self.group_rows(b, index, layer, own)?;
+        let keys = self.condensed_rows(b, (index, kept(1)), layer, own)?;
         let q = self.linear(b, low, layer, "indexer.attn_q_b", [indexer.heads * indexer.key, row])?;
         let q = self.heads_first(b, q, [indexer.heads, indexer.key])?;
         let q = self.end_turned(b, q, layer, self.positions)?;
         let weights = self.linear(b, x, layer, "indexer.proj", [indexer.heads, self.hyper.width])?;
         let weights = self.heads_first(b, weights, [indexer.heads, 1])?;
-        let scores = self.pool_scores(b, [q, keys], Some(weights), (indexer, count))?;
-        Ok((self.row_of_groups(b, told, layer, rows, Some((scores, indexer)))?, Some(index)))
+        let compared = b.as_f32(keys.rows)?;
+        let scores = self.pool_scores(b, [q, compared], Some(weights), (indexer, count))?;
+        let mut made = self.attended_groups(b, (told, kept(0)), layer, rows, Some((scores, indexer)))?;
+        made.index = Some(index);
+        made.groups.extend(keys.cache);
+        Ok(made)
     }
 
     /// Leaves weights of a layer's indexer alone that choose among groups, where all are attended to.
@@ -177,22 +162,22 @@ impl Call<'_> {
 
     /// Rows of groups with what is added to their scores, if there is room for a group: all that ended are attended to, or those that
     /// are liked most.
-    fn row_of_groups(
+    fn attended_groups(
         &self,
         b: &mut Builder,
-        told: TensorId,
+        (told, held): (TensorId, Option<TensorId>),
         layer: u64,
         rows: Rows<'_>,
         liked: Option<(TensorId, &Indexer)>,
-    ) -> Result<Option<[TensorId; 2]>> {
+    ) -> Result<Groups> {
         let (one, count) = (Size::constant(1), self.keys.exact() / rows.size);
         if count == 0 {
             for part in ["ape", "norm"] {
                 self.tensors.find(&self.name(layer, &format!("{}_{part}", rows.part), "weight"));
             }
-            return Ok(None);
+            return Ok(Groups { groups: held.into_iter().collect(), ..Groups::default() });
         }
-        let made = self.group_rows(b, told, layer, rows)?;
+        let made = self.condensed_rows(b, (told, held), layer, rows)?;
         let places = b.reshape_to(self.positions, &[self.sequences, one, self.len, one])?;
         let numbers = b.count_from(0, count)?;
         let or_none = |p: &mut Expression, x: &[Operand], own: Operand| {
@@ -202,65 +187,43 @@ impl Call<'_> {
             let is_whole = p.call(Function::Lt, &[x[1], ended]);
             p.call(Function::Select, &[is_whole, own, float(f64::NEG_INFINITY)])
         };
+        let groups = made.cache.into_iter().collect();
         let Some((scores, indexer)) = liked else {
             let mask = b.map(&[places, numbers], DType::F32, |p, x| or_none(p, x, float(0.0)))?;
-            return Ok(Some([made, mask]));
+            return Ok(Groups { attended: Some([made.rows, mask]), index: None, groups });
         };
         let scores = b.map(&[places, numbers, scores], DType::F32, |p, x| or_none(p, &x[..2], x[2]))?;
-        let [_, best] = b.top_k(scores, 3, indexer.top_k, false)?;
+        let [liked, best] = b.top_k(scores, 3, indexer.top_k, false)?;
+        if self.len == 1 {
+            let attended = self.chosen_rows(b, [liked, best], made.rows, (rows, indexer))?;
+            return Ok(Groups { attended: Some(attended), index: None, groups });
+        }
         let dims = b.sizes(best).to_vec();
         let (none, zero) = (b.float(DType::F32, f64::NEG_INFINITY)?, b.float(DType::F32, 0.0)?);
         let none = b.expand_to(none, &[self.sequences, one, self.len, count.into()])?;
         let zeros = b.expand_to(zero, &dims)?;
         let chosen = b.scatter_elements([none, best, zeros], 3, Reduction::None)?;
         let mask = b.map(&[places, numbers, chosen], DType::F32, |p, x| or_none(p, &x[..2], x[2]))?;
-        Ok(Some([made, mask]))
+        Ok(Groups { attended: Some([made.rows, mask]), index: None, groups })
     }
 
-    /// One row for each whole group of what all tokens told, `f32[sequences, 1, count, key]`.
-    fn group_rows(&self, b: &mut Builder, told: TensorId, layer: u64, rows: Rows<'_>) -> Result<TensorId> {
-        let (count, size, one) = (self.keys.exact() / rows.size, rows.size, Size::constant(1));
-        let all = [self.sequences, one, (count * size).into(), (2 * rows.told()).into()];
-        let told = b.slice(told, &all.map(Range::all))?;
-        // Caches round what they hold.
-        let told = b.cast(told, DType::F16)?;
-        let told = b.as_f32(told)?;
-        let told =
-            b.reshape_to(told, &[self.sequences, count.into(), size.into(), (2 * rows.told()).into()])?;
-        let name = self.name(layer, &format!("{}_ape", rows.part), "weight");
-        let table = self.tensors.matrix(b, &name, [size, rows.told()])?;
-        let places = b.count_from(0, size)?;
-        let more = b.rows_by_index(&table, places)?;
-        let more = b.reshape_to(more, &[one, one, size.into(), rows.told().into()])?;
-        let counts = self.elements(b, told, rows.told(), rows.told())?;
-        let counts = b.binary(Function::Add, counts, more)?;
-        let own = rows.told() - rows.key;
-        let (mut values, mut weights) =
-            (self.elements(b, told, own, rows.key)?, self.elements(b, counts, own, rows.key)?);
-        if own > 0 {
-            // The group before has told of this row, too; before the first there is none.
-            let earlier = |b: &mut Builder, x: TensorId, nothing: f64| {
-                let first = self.elements(b, x, 0, rows.key)?;
-                let moved = b.pad(first, &[(0, 0), (1, 0), (0, 0), (0, 0)], Border::Constant, nothing)?;
-                let dims = [self.sequences, count.into(), size.into(), rows.key.into()];
-                b.slice(moved, &dims.map(Range::all))
-            };
-            let (before, before_weights) = (earlier(b, told, 0.0)?, earlier(b, counts, f64::NEG_INFINITY)?);
-            values = b.concat(&[before, values], 2)?;
-            weights = b.concat(&[before_weights, weights], 2)?;
-        }
-        let weights = b.softmax(weights, 2, false)?;
-        let made = b.binary(Function::Mul, values, weights)?;
-        let made = b.reduce(ReduceKind::Sum, made, &[2], false)?;
-        let made = self.row_norm(b, made, layer, &format!("{}_norm", rows.part), rows.key)?;
-        let made = b.reshape_to(made, &[self.sequences, one, count.into(), rows.key.into()])?;
-        let places = b.count_from(0, count)?;
-        let size = Operand::Constant(Scalar::Int(size as i64, DType::I64));
-        // Each is where the first of its group is.
-        let places = b.map(&[places], DType::I64, |p, x| p.call(Function::Mul, &[x[0], size]))?;
-        let places = b.reshape_to(places, &[one, count.into()])?;
-        let places = b.expand_to(places, &[self.sequences, count.into()])?;
-        self.end_turned(b, made, layer, places)
+    /// Rows that one token of each sequence likes most, by their scores and numbers, with what is added to their scores.
+    fn chosen_rows(
+        &self,
+        b: &mut Builder,
+        [liked, best]: [TensorId; 2],
+        made: TensorId,
+        (rows, indexer): (Rows<'_>, &Indexer),
+    ) -> Result<[TensorId; 2]> {
+        // Of fewer groups than are wanted some did not end.
+        let mask = b.map(&[liked], DType::F32, |p, x| {
+            let is_none = p.call(Function::Eq, &[x[0], float(f64::NEG_INFINITY)]);
+            p.call(Function::Select, &[is_none, float(f64::NEG_INFINITY), float(0.0)])
+        })?;
+        let best = b.reshape_to(best, &[self.sequences, indexer.top_k.into()])?;
+        let best = b.cast(best, DType::I64)?;
+        let chosen = self.rows_at(b, (made, None, rows.key), best)?;
+        Ok([chosen, mask])
     }
 
     /// What queries find among keys of the window and rows of groups, `f32[sequences, heads, len, key]`, which are values as well.
@@ -272,10 +235,10 @@ impl Call<'_> {
         (layer, own): (u64, &Condensed),
     ) -> Result<TensorId> {
         let (h, heads) = (self.hyper, self.hyper.heads_of(layer).count);
-        let window = Some(own.window).filter(|window| self.keys > h.keys_before(*window) + 1);
-        let mask = self.shared_mask(b, window, heads)?;
-        let mut all = vec![(keys, mask)];
-        all.extend(short.map(|[rows, mask]| (rows, mask)));
+        let format = self.place.and(self.held.keys);
+        let key = h.heads_of(layer).key;
+        let [keys, mask] = self.keys_in_window(b, (keys, format), (own.window, key), heads)?;
+        let all: Vec<[TensorId; 2]> = [[keys, mask]].into_iter().chain(short).collect();
         let scores = Scores {
             scale: Some(h.scale_of(layer)),
             softcap: None,
@@ -284,22 +247,14 @@ impl Call<'_> {
             keys: None,
             values: None,
         };
-        let mut masked = Vec::new();
-        for (keys, mask) in &all {
-            masked.push(b.attention_scores([q, *keys], Some(*mask), scores)?.masked);
-        }
-        masked.push(self.sink_scores(b, layer, heads)?);
-        let both = b.concat(&masked, 3)?;
-        let weights = b.softmax(both, 3, false)?;
-        let (mut first, mut sum) = (0, None);
-        for (keys, _) in all {
-            let count = b.sizes(keys)[2].exact();
-            let own = self.elements(b, weights, first, count)?;
-            let made = b.attend(own, keys)?;
-            sum = Some(sum.map_or(Ok(made), |sum| b.binary(Function::Add, sum, made))?);
-            first += count;
-        }
-        sum.ok_or_else(|| b.invalid("attention to nothing"))
+        let sinks = self.sink_scores(b, layer, heads)?;
+        let given: Vec<TensorId> = [q, sinks].into_iter().chain(all.iter().map(|[_, mask]| *mask)).collect();
+        let counts = all.iter().map(|[keys, _]| b.sizes(*keys)[2].exact());
+        let each = heads * counts.sum::<u64>();
+        self.by_tokens(b, &given, each, |b, given, _| {
+            let all = all.iter().zip(&given[2..]).map(|([keys, _], mask)| [*keys, *mask]);
+            found_by(b, [given[0], given[1]], &all.collect::<Vec<_>>(), scores)
+        })
     }
 
     /// A number of each head that takes part in the softmax, `f32[sequences, heads, len, 1]`.
@@ -323,4 +278,31 @@ impl Call<'_> {
         let made = b.reshape_to(made, &[self.rows(), inner.into()])?;
         self.linear(b, made, layer, "attn_output_b", [self.hyper.width, inner])
     }
+}
+
+/// What queries, with numbers that take part in the softmax, find among keys, which are values as well, with what is added to their scores.
+fn found_by(
+    b: &mut Builder,
+    [q, sinks]: [TensorId; 2],
+    all: &[[TensorId; 2]],
+    scores: Scores,
+) -> Result<TensorId> {
+    let mut masked = Vec::new();
+    for [keys, mask] in all {
+        masked.push(b.attention_scores([q, *keys], Some(*mask), scores)?.masked);
+    }
+    masked.push(sinks);
+    let both = b.concat(&masked, 3)?;
+    let weights = b.softmax(both, 3, false)?;
+    let (mut first, mut sum) = (0, None);
+    for [keys, _] in all {
+        let count = b.sizes(*keys)[2].exact();
+        let mut ranges: Vec<Range<Size>> = b.sizes(weights).iter().copied().map(Range::all).collect();
+        ranges[3] = Range { start: first.into(), step: 1, count: count.into() };
+        let own = b.slice(weights, &ranges)?;
+        let made = b.attend(own, *keys)?;
+        sum = Some(sum.map_or(Ok(made), |sum| b.binary(Function::Add, sum, made))?);
+        first += count;
+    }
+    sum.ok_or_else(|| b.invalid("attention to nothing"))
 }

@@ -320,6 +320,13 @@ impl Hyper {
         self.mixer(layer).attends && self.shares(layer).is_none()
     }
 
+    /// What caches hold of groups of tokens of a layer.
+    pub fn groups_of(&self, layer: u64) -> Vec<(&'static str, u64)> {
+        let index = self.indexer_of(layer).map(|indexer| indexer.key);
+        let of = |own: &Condensed| own.held(layer, self.heads_of(layer).key, index);
+        self.condensed.as_ref().map(of).unwrap_or_default()
+    }
+
     /// The indexer of a layer, if it has one.
     pub fn indexer_of(&self, layer: u64) -> Option<&Indexer> {
         self.indexer.as_ref().filter(|indexer| indexer.own[layer as usize] && self.mixer(layer).attends)

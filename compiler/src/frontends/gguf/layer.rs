@@ -37,6 +37,8 @@ pub(super) struct Held {
     pub caches: Option<Caches>,
     /// The keys of its indexer, where it has one, `f16[sequences, 1, context, elements]`.
     pub index: Option<TensorId>,
+    /// Rows that stand for groups of tokens, its own and those of its indexer, where it has such, `f16[sequences, 1, context, elements]`.
+    pub groups: Vec<TensorId>,
     /// Keys and values of the text that an encoder read, where there is one.
     pub crossed: Option<Caches>,
     /// Rows of its other states, `f32[sequences, elements]`.

@@ -10,6 +10,7 @@ mod attention;
 mod block_sparse;
 mod condensed;
 mod condensed_attention;
+mod condensed_rows;
 mod connections;
 mod crossed;
 mod decayed;

@@ -174,6 +174,11 @@ impl Model {
                 port(format!("{when}.{place}.index"), DType::F16, dims)
             });
             own.extend(index);
+            own.extend(h.groups_of(layer).into_iter().map(|(name, elements)| {
+                let dims = [Dim::Known(1), Dim::Symbol(CONTEXT.into()), Dim::Known(elements)];
+                let dims = [vec![sequences.clone()], dims.to_vec()].concat();
+                port(format!("{when}.{place}.{name}"), DType::F16, dims)
+            }));
             let crossed = [("cross_key", keys), ("cross_value", values)];
             own.extend(crossed.into_iter().filter(|_| self.encoder.is_some()).map(cache));
             own.extend(h.states_of(layer).into_iter().map(|state| {
@@ -195,9 +200,10 @@ impl Model {
             };
             let caches = pair(&mut all, self.hyper.keeps_keys(layer));
             let index = self.hyper.indexer_of(layer).and_then(|_| all.next());
+            let groups = all.by_ref().take(self.hyper.groups_of(layer).len()).collect();
             let crossed = pair(&mut all, self.encoder.is_some());
             let states = all.by_ref().take(self.hyper.states_of(layer).len()).collect();
-            Held { caches, index, crossed, states }
+            Held { caches, index, groups, crossed, states }
         };
         self.hyper.loops.order.iter().map(|layer| one(*layer)).collect()
     }
@@ -320,7 +326,7 @@ impl Model {
     /// Gives what layers keep.
     fn keep(&self, b: &mut Builder, layers: Vec<Held>, source: Option<TensorId>) {
         let of = |held: Held| {
-            let caches = held.caches.into_iter().flatten().chain(held.index);
+            let caches = held.caches.into_iter().flatten().chain(held.index).chain(held.groups);
             caches.chain(held.crossed.into_iter().flatten()).chain(held.states).collect::<Vec<_>>()
         };
         let kept = layers.into_iter().flat_map(of).chain(source);
@@ -391,7 +397,9 @@ impl SourceModel for Model {
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
         let h = &self.hyper;
         let all = (0..h.layers).filter(|layer| h.keeps_keys(*layer)).map(|layer| h.heads_of(layer));
-        let is_other = |heads: &Heads| heads.key != heads.value || heads.key > MOST_ATTENDED;
+        // Those of groups are no values, and attention reads few keys, as floats.
+        let is_read = h.condensed.is_none();
+        let is_other = |heads: &Heads| is_read && (heads.key != heads.value || heads.key > MOST_ATTENDED);
         if let Some(Heads { key, value, .. }) = all.clone().find(is_other)
             && formats != CacheFormats::default()
         {
@@ -409,7 +417,7 @@ impl SourceModel for Model {
             }
         }
         let has_sinks = |layer| self.file.has(&format!("blk.{layer}.attn_sinks.weight"));
-        if formats != CacheFormats::default() && (0..h.layers).any(has_sinks) {
+        if is_read && formats != CacheFormats::default() && (0..h.layers).any(has_sinks) {
             let what = "caches of another type than f16, in a model whose attention has sinks ('attn_sinks')";
             return Err(unsupported(what));
         }

@@ -147,10 +147,25 @@ impl Call<'_> {
         weights: Option<TensorId>,
         (indexer, count): (&Indexer, u64),
     ) -> Result<TensorId> {
+        let each = indexer.heads * count;
+        let given: Vec<TensorId> = [queries].into_iter().chain(weights).collect();
+        self.by_tokens(b, &given, each, |b, given, len| {
+            self.scores_of_pools(b, [given[0], keys], given.get(1).copied(), (indexer, count, len))
+        })
+    }
+
+    /// The same of so many of the new tokens.
+    fn scores_of_pools(
+        &self,
+        b: &mut Builder,
+        [queries, keys]: [TensorId; 2],
+        weights: Option<TensorId>,
+        (indexer, count, len): (&Indexer, u64, Size),
+    ) -> Result<TensorId> {
         let (heads, one) = (Size::from(indexer.heads), Size::constant(1));
-        let flat = b.reshape_to(queries, &[self.sequences, one, self.len * heads, indexer.key.into()])?;
+        let flat = b.reshape_to(queries, &[self.sequences, one, len * heads, indexer.key.into()])?;
         let products = b.product(flat, keys, true)?;
-        let products = b.reshape_to(products, &[self.sequences, heads, self.len, count.into()])?;
+        let products = b.reshape_to(products, &[self.sequences, heads, len, count.into()])?;
         let inputs: Vec<TensorId> = [products].into_iter().chain(weights).collect();
         let liked = b.map(&inputs, DType::F32, |p, x| {
             let above = p.call(Function::Max, &[x[0], float(0.0)]);

@@ -125,18 +125,21 @@ impl Call<'_> {
         let q = self.linear(b, low, layer, "indexer.attn_q_b", [heads * key, row])?;
         let q = self.heads_first(b, q, [heads, key])?;
         let q = self.index_turned(b, q, layer, indexer)?;
-        let q = b.reshape_to(q, &[self.sequences, one, self.len * heads, key.into()])?;
         let keys = b.as_f32(keys)?;
-        let products = b.product(q, keys, true)?;
-        let products = b.reshape_to(products, &[self.sequences, heads.into(), self.len, self.keys])?;
         let weights = self.linear(b, x, layer, "indexer.proj", [heads, self.hyper.width])?;
         let weights = self.heads_first(b, weights, [heads, 1])?;
         let zero = Operand::Constant(Scalar::Float(0.0));
-        let liked = b.map(&[products, weights], DType::F32, |p, x| {
-            let above = p.call(Function::Max, &[x[0], zero]);
-            p.call(Function::Mul, &[above, x[1]])
-        })?;
-        b.reduce(ReduceKind::Sum, liked, &[1], true)
+        let each = if self.keys.is_constant() { heads * self.keys.value() } else { 1 };
+        self.by_tokens(b, &[q, weights], each, |b, given, len| {
+            let q = b.reshape_to(given[0], &[self.sequences, one, len * heads, key.into()])?;
+            let products = b.product(q, keys, true)?;
+            let products = b.reshape_to(products, &[self.sequences, heads.into(), len, self.keys])?;
+            let liked = b.map(&[products, given[1]], DType::F32, |p, x| {
+                let above = p.call(Function::Max, &[x[0], zero]);
+                p.call(Function::Mul, &[above, x[1]])
+            })?;
+            b.reduce(ReduceKind::Sum, liked, &[1], true)
+        })
     }
 
     /// The keys with the best scores of those before each token, by these scores.

@@ -116,7 +116,10 @@ impl Pair {
             _ => None,
         };
         let sums = there.unwrap_or_else(|| {
-            let bytes = self.products[0].outputs().last().map_or_else(Default::default, |sums| sums.bytes());
+            let bytes = self.products[0]
+                .outputs()
+                .last()
+                .map_or_else(Default::default, halite_ops::TensorDesc::bytes);
             flow.storages.push(Storage { class: StorageClass::Transient, bytes });
             StorageId(flow.storages.len() as u32 - 1)
         });

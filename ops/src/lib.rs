@@ -258,4 +258,9 @@ pub trait Op {
 
     /// How far a kernel's result may be off; `magnitudes` has what the finite elements of each input are at most.
     fn tolerance(&self, magnitudes: &[f64]) -> Tolerance;
+
+    /// The same for one of several outputs.
+    fn output_tolerance(&self, _output: usize, magnitudes: &[f64]) -> Tolerance {
+        self.tolerance(magnitudes)
+    }
 }

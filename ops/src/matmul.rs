@@ -410,12 +410,7 @@ impl Op for MatMul {
             sum.absolute += 4.0 * self.lhs.epsilon() * largest;
         }
         sum.absolute += epilogue::rounded_between(self.out, self.residual, self.activation, terms, largest);
-        let mut out = self.activation.after(sum);
-        if self.row_sums {
-            // Results are as large as this at most; sums of their squares have the error of each of them twice.
-            let most = self.k.as_f64() * largest;
-            out.absolute += 2.0 * Self::SUMMED as f64 * most * (out.absolute + out.relative * most);
-        }
+        let out = self.activation.after(sum);
         if self.norm.is_none() {
             return out;
         }
@@ -428,6 +423,19 @@ impl Op for MatMul {
             absolute: out.absolute.max(normed * channel),
             relative: out.relative + 4.0 * self.out.epsilon(),
         }
+    }
+
+    fn output_tolerance(&self, output: usize, magnitudes: &[f64]) -> Tolerance {
+        let own = self.tolerance(magnitudes);
+        if !self.row_sums || output == 0 {
+            return own;
+        }
+        // Sums of squares have the error of each result twice, times the result. A result of terms up to 1 with any sign is seldom as large
+        // as this.
+        let terms = &magnitudes[..magnitudes.len() - usize::from(self.lhs_sums)];
+        let most = 1.2 * self.k.as_f64().sqrt() * largest_term(terms);
+        let error = own.absolute + own.relative * most;
+        Tolerance { absolute: 2.0 * Self::SUMMED as f64 * most * error, relative: own.relative }
     }
 }
 

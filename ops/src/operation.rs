@@ -190,6 +190,11 @@ impl Operation {
     pub fn tolerance(&self, magnitudes: &[f64]) -> Tolerance {
         self.op().tolerance(magnitudes)
     }
+
+    /// The same for one of several outputs.
+    pub fn output_tolerance(&self, output: usize, magnitudes: &[f64]) -> Tolerance {
+        self.op().output_tolerance(output, magnitudes)
+    }
 }
 
 /// A number, a list of numbers, a flag or a word.

@@ -10,7 +10,7 @@ mod models;
 mod recurrent;
 mod rows;
 
-use halite_ops::{Operation, matmul::MatMul};
+use halite_ops::Operation;
 use halite_targets::{Capabilities, HardwareHints};
 
 use crate::{Params, Plan, Step, Variant};
@@ -69,17 +69,8 @@ fn estimate_by(
     plan: &Plan,
     target: &Capabilities,
 ) -> Option<f64> {
-    if let Some((product, rest)) = rows::behind_norm(operation, plan) {
-        let bytes = 2.0 * plan.scratch.last()?.value() as f64;
-        let product = estimate_by(models, &product, variant, &rest, target)?;
-        return Some(product + rows::normalized(bytes));
-    }
-    if let Operation::MatMul(op) = operation
-        && (op.lhs_norm.is_some() || op.row_sums)
-    {
-        let plain = MatMul { lhs_norm: None, lhs_sums: false, row_sums: false, ..op.clone() };
-        let product = estimate_by(models, &Operation::MatMul(plain), variant, plan, target)?;
-        return Some(product + rows::summed(op, &variant.params)?);
+    if let Some((product, rest, more)) = rows::beside(operation, &variant.params, plan) {
+        return Some(estimate_by(models, &product, variant, &rest, target)? + more);
     }
     let operand = match operation {
         Operation::MatMul(op) => op.lhs.size(),

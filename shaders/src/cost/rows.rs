@@ -8,13 +8,22 @@ use crate::{Params, Plan, plans::matmul::adding};
 /// 6.4 on an H200.
 const NORMALIZED: (f64, f64) = (3.0, 1.4e6);
 
-/// Microseconds of such a dispatch of so many bytes.
-pub(super) fn normalized(bytes: f64) -> f64 {
-    NORMALIZED.0 + bytes / NORMALIZED.1
+/// A product without what it does with rows, the plan of it, and microseconds that the rest takes; `None` for those that do nothing.
+pub(super) fn beside(operation: &Operation, params: &Params, plan: &Plan) -> Option<(Operation, Plan, f64)> {
+    let Operation::MatMul(op) = operation else { return None };
+    if let Some((product, rest)) = behind_norm(op, plan) {
+        let bytes = 2.0 * plan.scratch.last()?.value() as f64;
+        return Some((product, rest, NORMALIZED.0 + bytes / NORMALIZED.1));
+    }
+    if op.lhs_norm.is_none() && !op.row_sums {
+        return None;
+    }
+    let plain = MatMul { lhs_norm: None, lhs_sums: false, row_sums: false, ..op.clone() };
+    Some((Operation::MatMul(plain), plan.clone(), summed(op, params)?))
 }
 
 /// Microseconds that sums of rows take in a product: adding them up, or taking and leaving them.
-pub(super) fn summed(op: &MatMul, params: &Params) -> Option<f64> {
+fn summed(op: &MatMul, params: &Params) -> Option<f64> {
     let taken = match op.lhs_norm {
         Some(_) if op.lhs_sums => SUMS.0,
         Some(_) => adding(op, params)?,
@@ -27,8 +36,7 @@ pub(super) fn summed(op: &MatMul, params: &Params) -> Option<f64> {
 const SUMS: (f64, f64) = (1.0, 0.5);
 
 /// A product behind the dispatch of its plan that normalizes rows of the left operand, and what is left of the plan.
-pub(super) fn behind_norm(operation: &Operation, plan: &Plan) -> Option<(Operation, Plan)> {
-    let Operation::MatMul(op) = operation else { return None };
+fn behind_norm(op: &MatMul, plan: &Plan) -> Option<(Operation, Plan)> {
     op.lhs_norm?;
     // Kernels that normalize rows themselves have one dispatch.
     let [_, rest @ ..] = &plan.steps[..] else { return None };

@@ -159,10 +159,10 @@ pub fn trial(
         return Err(Stop::Fail(damage));
     }
     let magnitudes: Vec<f64> = inputs.iter().map(Values::magnitude).collect();
-    let tolerance = operation.tolerance(&magnitudes);
     for (index, (tensor, expected)) in
         outputs.iter().zip(operation.reference_over(&inputs, &before)).enumerate()
     {
+        let tolerance = operation.output_tolerance(index, &magnitudes);
         data::compare(tensor, &prepared.read_output(index)?, &expected, tolerance)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use halite_ops::{Op, Operation, matmul::MatMul};
 use super::{
     flow::{Flow, Step, Storage, StorageClass, StorageId},
     lower::Lowering,
+    rows::operation,
 };
 use crate::{
     CompileError,
@@ -74,11 +75,8 @@ fn computation(op: &MatMul) -> Computation {
 
 /// A product with its weights in fragments, and what it reads and writes.
 fn product(step: &Step) -> Option<(&MatMul, &[StorageId], &[StorageId])> {
-    let Step::Compute { computation: Computation::Operation(operation), inputs, outputs, .. } = step else {
-        return None;
-    };
-    match &**operation {
-        Operation::MatMul(op) if op.rhs_fragments => Some((op, inputs, outputs)),
+    match operation(step)? {
+        (Operation::MatMul(op), inputs, outputs) if op.rhs_fragments => Some((op, inputs, outputs)),
         _ => None,
     }
 }

@@ -103,7 +103,7 @@ fn pair(flow: &Flow, product: usize, behind: std::ops::Range<usize>) -> Option<(
 }
 
 /// The operation of a step, and what it reads and writes.
-fn operation(step: &Step) -> Option<(&Operation, &[StorageId], &[StorageId])> {
+pub(super) fn operation(step: &Step) -> Option<(&Operation, &[StorageId], &[StorageId])> {
     match step {
         Step::Compute { computation: Computation::Operation(operation), inputs, outputs, .. } => {
             Some((operation, inputs, outputs))

@@ -18,3 +18,25 @@ pub(super) fn longer(step: &Step) -> [f64; 2] {
     let leave = if constant(ADDED) & Added::RESIDUAL == 0 { 1.0 } else { WITH_RESIDUAL };
     [turns, leave]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What takes longer for a shape with 64x64x128, whose plan has the constants in the order that is read here.
+    fn of(shape: &str) -> [f64; 2] {
+        let text = format!("matmul:{shape},lhs=f16,rhs=f16,out=f16,rhs_fragments=true");
+        let operation = crate::parse(&text).unwrap();
+        let mut all = crate::variants_of("matmul");
+        let variant = all.find(|variant| variant.name == "matmul.f16.fragments64x64x128").unwrap();
+        longer(&variant.plan(&operation).unwrap().steps[0])
+    }
+
+    #[test]
+    fn residuals_and_turns_that_are_no_whole_ones_take_longer() {
+        assert_eq!(of("m=64,n=64,k=256"), [1.0, 1.0]);
+        assert_eq!(of("m=64,n=64,k=256,bias=true"), [1.0, 1.0]);
+        assert_eq!(of("m=64,n=64,k=272"), [UNEVEN, 1.0]);
+        assert_eq!(of("m=64,n=64,k=256,bias=true,residual=true"), [1.0, WITH_RESIDUAL]);
+    }
+}

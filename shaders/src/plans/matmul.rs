@@ -350,9 +350,7 @@ pub(super) fn coop(op: &MatMul, build: &str, params: &Params) -> Result<Plan, Un
         bindings: row_sums::bindings(op, params),
         more: (constants(op, params), Vec::new()),
     };
-    if op.row_sums && !(Tiles::of(params, pack)?.are_strips() && leaves_by_strips(op)) {
-        return Err(Unfit("leaves sums of rows where results leave by strips".into()));
-    }
+    row_sums::check(op, &Tiles::of(params, pack)?)?;
     coop_of(op, build, params, sides)
 }
 

@@ -4,6 +4,7 @@
 use halite_ops::{Op, matmul::MatMul};
 use halite_sizes::Size;
 
+use super::tiles::Tiles;
 use crate::{
     Params, Plan, Slot, Step, Unfit,
     plan::{groups, module, narrow},
@@ -12,6 +13,21 @@ use crate::{
 
 /// Invocations of the kernel that adds rows up.
 const LANES: u32 = 128;
+
+/// Refuses tiles whose kernels of `coop.comp` leave or take no sums.
+pub(super) fn check(op: &MatMul, tiles: &Tiles) -> Result<(), Unfit> {
+    if op.row_sums && !(tiles.are_strips() && super::leaves_by_strips(op)) {
+        return Err(Unfit("leaves sums of rows where results leave by strips".into()));
+    }
+    let lanes = tiles.team() * tiles.slices;
+    if op.lhs_sums && lanes < tiles.bm {
+        return Err(Unfit(format!(
+            "takes sums of {} rows with an invocation for each, and has {lanes}",
+            tiles.bm
+        )));
+    }
+    Ok(())
+}
 
 /// The bindings of kernels of `coop.comp`. What is not there has the place of something else, and nothing reads or writes it.
 pub(super) fn bindings(op: &MatMul, params: &Params) -> Vec<Slot> {

@@ -54,6 +54,7 @@ mod strides;
 mod tests;
 mod tokens;
 mod turned;
+mod turned_products;
 mod uses;
 mod windows;
 
@@ -207,6 +208,12 @@ pub static PASSES: &[Pass] = &[
         summary: "leaves out what the passes before replaced",
         needs: &["find-attention", "find-norms", "epilogues"],
         run: Run::Regions(clean::run),
+    },
+    Pass {
+        name: "turned-products",
+        summary: "moves orders of rows over products to the side on which attention reads or writes them where they lie",
+        needs: &["find-attention", "epilogues", "clean-again"],
+        run: Run::Regions(turned_products::run),
     },
     Pass {
         name: "channels-last",

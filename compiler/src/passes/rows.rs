@@ -87,7 +87,7 @@ fn grouped(attention: &Attention, heads: Size) -> Option<Attention> {
 }
 
 /// What attention reads: queries, keys, values.
-fn starts(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> [Strided; 3] {
+pub(super) fn starts(chain: &Chain<'_>, attention: &Attention, ids: &[TensorId]) -> [Strided; 3] {
     let shapes = [attention.query_shape(), attention.key_shape(), attention.key_shape()];
     let rows = attention.rows();
     [0, 1, 2].map(|input| Strided {
@@ -141,16 +141,25 @@ fn written(chain: &Chain<'_>, copy: &StridedCopy, node: &Node) -> Option<(Attent
     if attention.out_rows.is_some() || copy.dtype != attention.dtype {
         return None;
     }
-    let back = inverse(copy)?;
-    let own = placed(attention, &back, node.outputs[0]).map(|rows| (attention.clone(), rows));
-    let (attention, rows) = own.or_else(|| {
-        let (_, heads) =
-            results(attention, node.outputs[0]).parting(&back).filter(|(dim, _)| *dim == HEADS)?;
-        let images = grouped(attention, heads)?;
-        let rows = placed(&images, &back, node.outputs[0])?;
-        Some((images, rows))
-    })?;
+    let (attention, rows) = reordered(attention, copy, node.outputs[0])?;
     Some((Attention { out_rows: Some(Box::new(rows)), ..attention }, producer.inputs.clone()))
+}
+
+/// The same attention, with images told from heads where that is needed, and where its results lie in a tensor that a copy makes of
+/// all of them.
+pub(super) fn reordered(
+    attention: &Attention,
+    copy: &StridedCopy,
+    tensor: TensorId,
+) -> Option<(Attention, Rows)> {
+    let back = inverse(copy)?;
+    let own = placed(attention, &back, tensor).map(|rows| (attention.clone(), rows));
+    own.or_else(|| {
+        let (_, heads) = results(attention, tensor).parting(&back).filter(|(dim, _)| *dim == HEADS)?;
+        let images = grouped(attention, heads)?;
+        let rows = placed(&images, &back, tensor)?;
+        Some((images, rows))
+    })
 }
 
 /// The results of attention as they lie.

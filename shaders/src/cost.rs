@@ -88,7 +88,7 @@ fn estimate_by(
         return None;
     }
     match variant.template.as_str() {
-        "coop" => matrices(&variant.params, plan, &target.hints, models.of_product(operation)),
+        "coop" => product(&variant.params, plan, &target.hints, models.of_product(operation)),
         "fragments" => in_fragments(&variant.params, plan, &target.hints, &models.fragments),
         "points" => matrices(&variant.params, plan, &target.hints, &models.unfolded),
         "image" => image(&models.images, operation, variant, plan, target),
@@ -273,6 +273,12 @@ impl Tiles {
 
 fn matrices(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
     matrices_over(&Tiles::of(params)?, plan, hints, m, [bytes_of(plan)?, 0.0])
+}
+
+/// The same of a product of matrices, to whose results a tensor may be added.
+fn product(params: &Params, plan: &Plan, hints: &HardwareHints, m: &Matrices) -> Option<f64> {
+    let longer = [1.0, fragments::leave(plan.steps.first()?)];
+    matrices_over(&Tiles { longer, ..Tiles::of(params)? }, plan, hints, m, [bytes_of(plan)?, 0.0])
 }
 
 /// Bytes of the operands and results of a plan of products.

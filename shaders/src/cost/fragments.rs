@@ -1,4 +1,4 @@
-//! What products with weights in fragments cost besides.
+//! What products on matrix units cost besides.
 
 use crate::{Step, plans::epilogue::Added};
 
@@ -11,12 +11,19 @@ const WITH_RESIDUAL: f64 = 2.6;
 const ADDED: usize = 12;
 const IS_EVEN: usize = 16;
 
-/// Both for a step of `coop.comp`.
+/// Both for a step of `coop.comp` with weights in fragments.
 pub(super) fn longer(step: &Step) -> [f64; 2] {
-    let constant = |at: usize| step.constants.get(at).copied().unwrap_or_default();
-    let turns = if constant(IS_EVEN) == 0 { UNEVEN } else { 1.0 };
-    let leave = if constant(ADDED) & Added::RESIDUAL == 0 { 1.0 } else { WITH_RESIDUAL };
-    [turns, leave]
+    let turns = if constant(step, IS_EVEN) == 0 { UNEVEN } else { 1.0 };
+    [turns, leave(step)]
+}
+
+/// How much longer results of a step of `coop.comp` take to leave.
+pub(super) fn leave(step: &Step) -> f64 {
+    if constant(step, ADDED) & Added::RESIDUAL == 0 { 1.0 } else { WITH_RESIDUAL }
+}
+
+fn constant(step: &Step, at: usize) -> u32 {
+    step.constants.get(at).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

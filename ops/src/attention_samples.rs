@@ -67,6 +67,11 @@ impl Attention {
             },
             Attention { batch: 2.into(), lengths: true, ..causal(grouped(of(4, 3, 140, 128), 1)) },
             Attention { batch: 2.into(), mask: Mask::Full, ..causal(grouped(of(2, 17, 17, 48), 1)) },
+            // Rows that are no whole matrices: of words of 16 bytes, and of 8.
+            Attention { batch: 2.into(), ..causal(grouped(of(4, 20, 45, 40), 2)) },
+            Attention { batch: 2.into(), mask: Mask::Shared, ..of(2, 37, 70, 36) },
+            of(2, 18, 41, 152),
+            of(1, 70, 33, 4),
         ]
     }
 
@@ -133,6 +138,8 @@ impl Attention {
             packed(Attention { batch: 2.into(), ..grouped(of(6, 19, 19, 16), 2) }, 16),
             packed(grouped(of(8, 3, 3, 128), 2), 256),
             packed(of(1, 12, 12, 7), 5),
+            packed(of(3, 20, 20, 60), 4),
+            packed(causal(grouped(of(4, 35, 35, 24), 2)), 8),
             // Queries of tokens, keys and values of a cache.
             Attention {
                 k_rows: None,

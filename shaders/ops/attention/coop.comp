@@ -1,7 +1,8 @@
 // Attention with cooperative matrices of 16x16x16: a subgroup of 32 has TM * 16 queries with their result in registers,
 // the workgroup's subgroups share tiles of keys and values in shared memory, with the next tile on its way in
 // registers. Teams of subgroups have the same queries and BK keys of a tile each, and join what they have at the end: for queries
-// that are too few to keep a device busy. Rows of the operands are whole 16-byte words.
+// that are too few to keep a device busy. Rows of the operands are whole words of 8 bytes, and of 16 where LENGTH is a multiple of 8; shared
+// memory has zeros behind them, up to whole matrices.
 //
 // The weights leave the first product as an accumulator and enter the second as a left operand. Where both lie in
 // registers alike, element by element, and as below - which the kernel finds out by loading matrices of positions -
@@ -32,6 +33,7 @@ layout(constant_id = 6) const bool SOFTCAP = false;
 layout(constant_id = 7) const bool LENGTHS = false;
 layout(constant_id = 8) const bool DIRECT = true;  // Weights may stay in registers.
 layout(constant_id = 9) const uint TEAMS = 1;
+layout(constant_id = 10) const uint LENGTH = 64;  // Elements of a row, of which there are D in shared memory.
 
 layout(set = 0, binding = 0) readonly buffer Queries { uvec4 q[]; };
 layout(set = 0, binding = 1) readonly buffer Keys { uvec4 k[]; };
@@ -40,6 +42,11 @@ ELEMENT_BUFFER(3, mask, readonly, TYPE);
 // In the place of the mask, with LENGTHS: how many keys of each sequence count.
 layout(set = 0, binding = 3) readonly buffer Lengths { uint lengths[]; };
 layout(set = 0, binding = 4) writeonly buffer Result { uvec4 result[]; };
+// The same for rows of words of 8 bytes.
+layout(set = 0, binding = 0) readonly buffer QueryHalves { uvec2 q_halves[]; };
+layout(set = 0, binding = 1) readonly buffer KeyHalves { uvec2 k_halves[]; };
+layout(set = 0, binding = 2) readonly buffer ValueHalves { uvec2 v_halves[]; };
+layout(set = 0, binding = 4) writeonly buffer ResultHalves { uvec2 result_halves[]; };
 
 layout(push_constant) uniform Shape {
     uint q_len, kv_len;
@@ -76,12 +83,32 @@ uvec4 next[EACH];
 uint lane, piece, rows, my_row, head0, batch;
 float factor;  // From scores to powers of two.
 
-// Rows beyond the last are read at the last, and cleared by `keep`: a read behind a branch waits for the one before.
+// Words of 16 bytes of rows, all of them whole or not, and the last whole word or half of one.
+const bool WHOLE = LENGTH == D, HALVES = LENGTH % 8 != 0;
+const uint LAST_WORD = LENGTH / 8 - (HALVES ? 0 : 1), LAST_HALF = LENGTH / 4 - 1;
+
+// The word `w` of a row that begins at `from`, with zeros behind its elements. A read behind a branch would wait for the one before.
+#define WORD(source, from, w) \
+    (HALVES ? uvec4(source##_halves[(from) + min((w) * 2, LAST_HALF)] * uint((w) * 2 <= LAST_HALF), \
+                    source##_halves[(from) + min((w) * 2 + 1, LAST_HALF)] * uint((w) * 2 < LAST_HALF)) \
+     : WHOLE ? source[(from) + (w)] : source[(from) + min(w, LAST_WORD)] * uint((w) <= LAST_WORD))
+
+// Rows beyond the last are read at the last, and cleared by `keep`.
 #define FETCH(source, base, row, first, count) \
     [[unroll]] for (uint i = 0; i < EACH; ++i) { \
         const uint at = gl_LocalInvocationIndex + i * LANES, r = min((first) + at / WORDS, (count) - 1); \
-        next[i] = source[(base) + r * (row) + at % WORDS]; \
+        next[i] = WORD(source, (base) + r * (row), at % WORDS); \
     }
+
+// Writes the word `w` of a row of results that begins at `to`, as far as the row goes.
+void leave(uint to, uint w, uvec4 word) {
+    if (HALVES) {
+        if (w * 2 <= LAST_HALF) result_halves[to + w * 2] = word.xy;
+        if (w * 2 < LAST_HALF) result_halves[to + w * 2 + 1] = word.zw;
+    } else if (WHOLE || w <= LAST_WORD) {
+        result[to + w] = word;
+    }
+}
 
 // Moves what was read from row `first` on to shared memory.
 void keep(uint tile, uint first, uint count) {
@@ -243,7 +270,7 @@ void main() {
         const uint r = at / WORDS;
         uvec4 word = uvec4(0);
         const uint row = row0 + r;
-        if (row < rows) word = q[q_base + row / q_len * q_head + row % q_len * q_row + at % WORDS];
+        if (row < rows) word = WORD(q, q_base + row / q_len * q_head + row % q_len * q_row, at % WORDS);
         tiles[r * ROW + at % WORDS] = word;
     }
     barrier();
@@ -437,8 +464,7 @@ void main() {
         for (uint at = gl_LocalInvocationIndex; at < BQ * WORDS; at += LANES) {
             const uint row = row0 + at / WORDS;
             if (row < rows)
-                result[out_base + row / q_len * out_head + row % q_len * out_row + at % WORDS] =
-                    joined(at / WORDS, at % WORDS);
+                leave(out_base + row / q_len * out_head + row % q_len * out_row, at % WORDS, joined(at / WORDS, at % WORDS));
         }
         return;
     }
@@ -446,7 +472,7 @@ void main() {
     for (uint at = lane; at < MINE * WORDS; at += 32) {
         const uint r = at / WORDS, row = my_row + r;
         if (row < rows)
-            result[out_base + row / q_len * out_head + row % q_len * out_row + at % WORDS] =
-                tiles[(gl_SubgroupID * MINE + r) * ROW + at % WORDS];
+            leave(out_base + row / q_len * out_head + row % q_len * out_row, at % WORDS,
+                  tiles[(gl_SubgroupID * MINE + r) * ROW + at % WORDS]);
     }
 }

@@ -217,15 +217,17 @@ fn combined(op: &Attention, mut tiles: Step, params: &Params, splits: Size) -> R
 /// are few.
 pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let (lanes, tm, bk) = (params.get("lanes")?, params.get("tm")?, params.get("bk")?);
-    let (d, most) = (fixed("head_dim", op.head_dim)?, params.get("max_dim")?);
+    let (length, most) = (fixed("head_dim", op.head_dim)?, params.get("max_dim")?);
+    // Whole matrices.
+    let d = length.next_multiple_of(16);
     let teams = params.get("teams").unwrap_or(1);
     let bq = lanes / 32 / teams.max(1) * tm * 16;
     let room = if teams > 1 { bk } else { 2 * bk };
     if lanes % (32 * teams) != 0 || bk % 16 != 0 || bq > room {
         return Err(Unfit(format!("has {bq} queries in {lanes} invocations, and tiles of {bk} keys")));
     }
-    if d % 16 != 0 || d > most {
-        return Err(Unfit(format!("is for a head_dim of 16, 32, … up to {most}, not {d}")));
+    if length == 0 || length % 4 != 0 || d > most {
+        return Err(Unfit(format!("is for a head_dim of 4, 8, … up to {most}, not {length}")));
     }
     let least = params.get("min_q_len")?;
     if op.q_len < least {
@@ -237,11 +239,11 @@ pub(super) fn coop(op: &Attention, build: &str, params: &Params) -> Result<Plan,
     if teams > 1 {
         few_queries(op, params.get("busy")?)?;
     }
-    // 16-byte words.
-    let unit = 16 / op.dtype.size();
+    // Words of 16 bytes, or of 8.
+    let unit = if length % 8 == 0 { 16 } else { 8 } / op.dtype.size();
     let push = pushed(op, unit, unit)?;
     let constants = vec![lanes, tm, bk, d];
-    let flags = flags(op).into_iter().chain([params.get("direct")?, teams]);
+    let flags = flags(op).into_iter().chain([params.get("direct")?, teams, length]);
     Ok(Plan::of(Step {
         module: module(build)?,
         constants: constants.into_iter().chain(flags).collect(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "testing"))]
 use crate::Samples;
 use crate::{
-    DType, Exact, Op, TensorDesc, Tolerance, Values,
+    Activation, DType, Exact, Op, TensorDesc, Tolerance, Values,
     line_order::LineOrder,
     lines::{self, Lines},
 };
@@ -25,7 +25,7 @@ pub enum NormKind {
 }
 
 /// Normalizes a tensor of batch x channels x spatial elements:
-/// `(x - mean) / sqrt(variance + epsilon) * scale[channel] + bias[channel]`. The variance is the mean of the squares of
+/// `activation((x - mean) / sqrt(variance + epsilon) * scale[channel] + bias[channel])`. The variance is the mean of the squares of
 /// differences from the mean, without Bessel's correction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +56,12 @@ pub struct Norm {
     /// Type of all tensors: `f32`, `f16` or `bf16`.
     #[serde(default = "lines::f32")]
     pub dtype: DType,
+    /// What is applied to the results; nothing behind batch normalization, and to lines of an order.
+    #[serde(default, skip_serializing_if = "Activation::is_none")]
+    pub activation: Activation,
+    /// Whether the channels come last: tensors of batch x spatial x channels. They are groups then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub channels_last: bool,
     /// How lines are read and written, if not one behind the other: those of one group without spatial elements, which have their
     /// own mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +81,31 @@ fn epsilon() -> Exact<f32> {
 }
 
 impl Norm {
-    /// The lines that are normalized.
+    /// So many lines of so many elements, without scale and bias.
+    pub fn of_lines(kind: NormKind, lines: Size, length: u64, epsilon: Exact<f32>, dtype: DType) -> Norm {
+        Norm {
+            kind,
+            batch: lines,
+            channels: length,
+            spatial: 1.into(),
+            groups: 1,
+            scale: false,
+            bias: false,
+            epsilon,
+            dtype,
+            activation: Activation::None,
+            channels_last: false,
+            order: None,
+        }
+    }
+
+    /// Whether it does nothing but normalize lines of neighbouring elements, each with a scale and a bias of its own.
+    pub fn is_of_lines(&self) -> bool {
+        let is_plain = self.order.is_none() && self.activation.is_none() && !self.channels_last;
+        is_plain && self.kind != NormKind::Batch && self.groups == 1 && self.spatial == 1
+    }
+
+    /// The lines that are normalized, one behind the other unless channels come last.
     pub fn lines(&self) -> Lines {
         let length = self.channels / self.groups.max(1) * self.spatial;
         Lines { outer: self.batch * self.groups, length, inner: 1.into() }
@@ -96,10 +126,24 @@ impl Norm {
         [scale, bias]
     }
 
+    /// Sizes of the tensor.
+    fn sizes(&self) -> [Size; 3] {
+        let channels = self.channels.into();
+        if self.channels_last {
+            [self.batch, self.spatial, channels]
+        } else {
+            [self.batch, channels, self.spatial]
+        }
+    }
+
     /// Where the elements of every line are read, and where they are written.
     fn places(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let same = |line: Vec<usize>| (line.clone(), line);
+        if self.channels_last {
+            return self.groups_of_images().map(same).collect();
+        }
         let Some(order) = &self.order else {
-            return self.lines().places().map(|line| (line.clone(), line)).collect();
+            return self.lines().places().map(same).collect();
         };
         let (read, write) = order.steps();
         let (read, write) = (read.exact(), write.exact());
@@ -109,6 +153,26 @@ impl Norm {
             (line(from, read), line(to, write))
         };
         (0..self.batch.exact()).map(places).collect()
+    }
+
+    /// Where the elements of each group of each image lie, channels being last.
+    fn groups_of_images(&self) -> impl Iterator<Item = Vec<usize>> {
+        let (spatial, channels) = (self.spatial.exact(), self.channels);
+        let (groups, width) = (self.groups, channels / self.groups.max(1));
+        let group = move |image: u64, group: u64| {
+            let first = move |place: u64| (image * spatial + place) * channels + group * width;
+            (0..spatial)
+                .flat_map(move |place| first(place)..first(place) + width)
+                .map(|at| at as usize)
+                .collect()
+        };
+        (0..self.batch.exact()).flat_map(move |image| (0..groups).map(move |number| group(image, number)))
+    }
+
+    /// The channel of an element, in a tensor without an order.
+    fn channel(&self, at: usize) -> usize {
+        let behind = if self.channels_last { 1 } else { self.spatial.exact_usize().max(1) };
+        at / behind % self.channels.max(1) as usize
     }
 
     /// Mean and variance of a line.
@@ -140,6 +204,10 @@ impl Op for Norm {
             }
             order.check(self.batch, self.channels.into())?;
         }
+        let is_of_groups = self.kind != NormKind::Batch && self.order.is_none();
+        if !is_of_groups && (self.channels_last || !self.activation.is_none()) {
+            return Err("channels that come last, and activations, are for groups in no other order".into());
+        }
         Ok(())
     }
 
@@ -147,7 +215,7 @@ impl Op for Norm {
         let channels = |name| TensorDesc::new(name, self.dtype, [self.channels]);
         let elements = match &self.order {
             Some(order) => TensorDesc::new("in", self.dtype, [order.source]),
-            None => TensorDesc::new("in", self.dtype, [self.batch, self.channels.into(), self.spatial]),
+            None => TensorDesc::new("in", self.dtype, self.sizes()),
         };
         let mut inputs = vec![elements];
         if self.kind == NormKind::Batch {
@@ -159,7 +227,7 @@ impl Op for Norm {
     }
 
     fn outputs(&self) -> Vec<TensorDesc> {
-        vec![TensorDesc::new("out", self.dtype, [self.batch, self.channels.into(), self.spatial])]
+        vec![TensorDesc::new("out", self.dtype, self.sizes())]
     }
 
     fn types(&mut self) -> Vec<&mut DType> {
@@ -167,8 +235,12 @@ impl Op for Norm {
     }
 
     fn signature(&self) -> String {
-        let given = if self.kind == NormKind::Batch { "batch_" } else { "" };
-        format!("{given}{}", self.dtype)
+        let kind = match self.kind {
+            NormKind::Batch => "batch_",
+            _ if self.channels_last => "last_",
+            _ => "",
+        };
+        format!("{kind}{}", self.dtype)
     }
 
     fn flops(&self) -> f64 {
@@ -176,20 +248,18 @@ impl Op for Norm {
     }
 
     fn reference(&self, inputs: &[Values]) -> Vec<Values> {
-        let spatial = self.spatial.exact_usize();
-        let channel = |at: usize| at / spatial.max(1) % self.channels as usize;
         let [scale, bias] = self.channel_inputs();
         let mut out = vec![0.0; self.elements().exact_usize()];
         for (line, to) in self.places() {
             let own = (self.kind != NormKind::Batch).then(|| self.moments(inputs, &line));
             for (element, (at, to)) in line.into_iter().zip(to).enumerate() {
-                let c = if self.order.is_some() { element } else { channel(at) };
+                let c = if self.order.is_some() { element } else { self.channel(at) };
                 let (mean, variance) = own.unwrap_or_else(|| (inputs[1].float(c), inputs[2].float(c)));
                 let factor = (variance + f64::from(self.epsilon.0)).sqrt().recip();
                 let mut value = (inputs[0].float(at) - mean) * factor;
                 value *= if self.scale { inputs[scale].float(c) } else { 1.0 };
                 value += if self.bias { inputs[bias].float(c) } else { 0.0 };
-                out[to] = self.dtype.round(value);
+                out[to] = self.dtype.round(self.activation.apply(value));
             }
         }
         vec![Values::Float(out)]
@@ -205,10 +275,11 @@ impl Op for Norm {
         // A difference from the mean is at most two magnitudes.
         let difference = 8.0 * (length.sqrt().recip() + 1.0) * u * 10.0;
         let bias = if self.bias { 2.0 * u * of_last(1) } else { 0.0 };
-        Tolerance {
+        let computed = Tolerance {
             absolute: difference * channel + bias + self.dtype.min_normal(),
             relative: (16.0 + 8.0 * length.sqrt()) * u + self.dtype.epsilon(),
-        }
+        };
+        self.activation.after(computed)
     }
 }
 
@@ -233,11 +304,46 @@ fn ordered(dtype: DType) -> Vec<Norm> {
         let (source, offset) = (source.into(), offset.into());
         let order = LineOrder { sizes: sizes(lines), source, offset, from: sizes(from), to: sizes(to) };
         let batch = lines.iter().product::<u64>().into();
-        let (scale, bias, epsilon, spatial) = (true, *kind == NormKind::Group, epsilon(), 1.into());
-        let (kind, channels, groups, order) = (*kind, *channels, 1, Some(Box::new(order)));
-        Norm { kind, batch, channels, spatial, groups, scale, bias, epsilon, dtype, order }
+        let plain = Norm::of_lines(*kind, batch, *channels, epsilon(), dtype);
+        Norm { scale: true, bias: *kind == NormKind::Group, order: Some(Box::new(order)), ..plain }
     };
     SAMPLES.iter().map(of).collect()
+}
+
+/// Groups in images, with activations: of channels that come first, and of some that come last.
+#[cfg(any(test, feature = "testing"))]
+fn in_images(dtype: DType) -> Vec<Norm> {
+    use Activation as A;
+    use NormKind::{Group, Rms};
+    /// Kind, images, channels, places, groups, activation, whether channels come last.
+    type Sample = (NormKind, u64, u64, u64, u64, Activation, bool);
+    const SAMPLES: &[Sample] = &[
+        (Group, 2, 6, 36, 3, A::Silu, false),
+        (Group, 1, 6, 1504, 2, A::Relu, false),
+        (Group, 2, 6, 35, 2, A::Gelu, false),
+        (Rms, 3, 40, 1, 1, A::Tanh, false),
+        // Of two groups, of parts of them, of single channels.
+        (Group, 2, 40, 36, 4, A::Silu, true),
+        (Group, 1, 320, 300, 32, A::None, true),
+        (Group, 2, 6, 35, 2, A::Relu, true),
+        (Group, 2, 3, 49, 3, A::None, true),
+        (Group, 1, 12, 900, 12, A::Relu6, true),
+        (Group, 2, 64, 5003, 8, A::Silu, true),
+        (Group, 2, 2036, 10, 1, A::Gelu, true),
+        (Rms, 1, 8, 4000, 1, A::None, true),
+        (Rms, 2, 30, 77, 3, A::Mish, true),
+        (Group, 3, 16, 1, 2, A::HardSwish, true),
+        (Group, 0, 8, 9, 2, A::None, true),
+        (Group, 2, 1280, 64, 32, A::Silu, true),
+        (Group, 1, 1100, 6, 1100, A::None, true),
+    ];
+    let of = |(index, sample): (usize, &Sample)| {
+        let (kind, images, channels, places, groups, activation, channels_last) = *sample;
+        let (scale, bias) = (index % 5 != 3, index % 4 != 2 && kind != Rms);
+        let plain = Norm::of_lines(kind, images.into(), channels, epsilon(), dtype);
+        Norm { spatial: places.into(), groups, scale, bias, activation, channels_last, ..plain }
+    };
+    SAMPLES.iter().enumerate().map(of).collect()
 }
 
 #[cfg(any(test, feature = "testing"))]
@@ -268,22 +374,11 @@ impl Samples for Norm {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             for (index, (kind, batch, channels, spatial, groups)) in shapes.into_iter().enumerate() {
                 let (scale, bias) = (index % 4 != 3, index % 3 != 1 && kind != Rms);
-                let epsilon = epsilon();
-                let of = |scale, bias| Norm {
-                    kind,
-                    batch: batch.into(),
-                    channels,
-                    spatial: spatial.into(),
-                    groups,
-                    scale,
-                    bias,
-                    epsilon,
-                    dtype,
-                    order: None,
-                };
-                samples.push(of(scale, bias));
+                let plain = Norm::of_lines(kind, batch.into(), channels, epsilon(), dtype);
+                samples.push(Norm { spatial: spatial.into(), groups, scale, bias, ..plain });
             }
             samples.extend(ordered(dtype));
+            samples.extend(in_images(dtype));
         }
         samples
     }
@@ -301,19 +396,7 @@ mod tests {
     use super::*;
 
     fn norm(kind: NormKind, batch: u64, channels: u64, groups: u64) -> Norm {
-        let dtype = DType::F32;
-        Norm {
-            kind,
-            batch: batch.into(),
-            channels,
-            spatial: 1.into(),
-            groups,
-            scale: false,
-            bias: false,
-            epsilon: Exact(0.0),
-            dtype,
-            order: None,
-        }
+        Norm { groups, ..Norm::of_lines(kind, batch.into(), channels, Exact(0.0), DType::F32) }
     }
 
     #[test]
@@ -325,6 +408,31 @@ mod tests {
         assert_eq!(out[0].floats(), [-1.0, 1.0, -1.0, 1.0]);
         let out = norm(NormKind::Rms, 1, 2, 1).reference(&[Values::Float(vec![3.0, -3.0])]);
         assert_eq!(out[0].floats(), [1.0, -1.0]);
+    }
+
+    #[test]
+    fn channels_may_come_last_and_activations_follow() {
+        // Two places of four channels, of which two are a group.
+        let x = Values::Float(vec![1.0, 2.0, 10.0, 10.0, 3.0, 2.0, 30.0, 30.0]);
+        let groups = Norm { spatial: 2.into(), channels_last: true, ..norm(NormKind::Group, 1, 4, 2) };
+        let out = groups.reference(std::slice::from_ref(&x));
+        let root = 2f64.sqrt();
+        let expected = [-root, 0.0, -1.0, -1.0, root, 0.0, 1.0, 1.0];
+        assert!(out[0].floats().iter().zip(expected).all(|(got, wanted)| (got - wanted).abs() < 1e-6));
+        let op = Norm { scale: true, bias: true, activation: Activation::Relu, ..groups };
+        let of = |v: [f64; 4]| Values::Float(v.to_vec());
+        let out = op.reference(&[x, of([1.0, 1.0, 2.0, 3.0]), of([0.0, 5.0, 1.0, 4.0])]);
+        let expected = [0.0, 5.0, 0.0, 1.0, root, 5.0, 3.0, 7.0];
+        assert!(out[0].floats().iter().zip(expected).all(|(got, wanted)| (got - wanted).abs() < 1e-6));
+        assert_eq!(op.inputs()[0].dims, [1, 2, 4]);
+        assert_eq!(op.signature(), "last_f32");
+    }
+
+    #[test]
+    fn what_kernels_do_not_know_is_refused() {
+        let plain = norm(NormKind::Batch, 1, 4, 1);
+        assert!(Norm { activation: Activation::Relu, ..plain.clone() }.check().is_err());
+        assert!(Norm { channels_last: true, ..plain }.check().is_err());
     }
 
     #[test]

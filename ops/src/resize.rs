@@ -273,6 +273,12 @@ impl Samples for Resize {
             samples.push(op(0, &[3, 3], &[6, 6]));
             samples.push(op(1, &[3, 3], &[0, 6]));
             samples.push(Resize { exclude_outside: true, cubic: Exact(-0.5), ..op(2, &[6, 5], &[9, 12]) });
+            // Channels that come last.
+            if interpolation == Interpolation::Nearest {
+                samples.push(op(2, &[5, 4, 16], &[10, 8, 16]));
+                samples.push(op(1, &[3, 7, 24], &[5, 7, 24]));
+                samples.push(Resize { coordinates: Asymmetric, nearest: Floor, ..op(2, &[3, 40], &[6, 40]) });
+            }
             // A scale of 0.6, which leaves 2 of 4 places.
             samples.push(Resize {
                 step: vec![5.into(); 2],

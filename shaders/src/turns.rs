@@ -10,7 +10,7 @@ use halite_sizes::Size;
 
 use crate::{
     Params, Plan, Variant,
-    plans::{expert_matmul::turns_of_a_tile, scatters, suppress::turns_of_a_box},
+    plans::{expert_matmul::turns_of_a_tile, norm_last, scatters, suppress::turns_of_a_box},
 };
 
 /// Turns of the short loops that every kernel may have beside those that sizes decide.
@@ -24,6 +24,7 @@ pub(crate) fn turns(variant: &Variant, operation: &Operation, plan: &Plan) -> Si
         Operation::Softmax(_) => loops.lines(2),
         Operation::LineCodes(_) => loops.lines(2),
         Operation::ArgReduce(_) => loops.lines(5),
+        Operation::Norm(_) if variant.template == "last" => norm_last::turns(plan),
         Operation::Norm(_) if variant.template != "by_channel" => loops.lines(3),
         Operation::CumulativeSum(_) => loops.lines(2 + u64::from(loops.param("along").max(1).ilog2())),
         Operation::MatMul(op) => loops.product(op.k),

@@ -81,16 +81,11 @@ impl Builder {
             inputs.push(self.cast(id, dtype)?);
         }
         let made = Norm {
-            kind,
-            batch: dims[..first].iter().product(),
-            channels,
             spatial: dims[end..].iter().product(),
             groups,
             scale: scale.is_some(),
             bias: bias.is_some(),
-            epsilon: epsilon.into(),
-            dtype,
-            order: None,
+            ..Norm::of_lines(kind, dims[..first].iter().product(), channels, epsilon.into(), dtype)
         };
         let made = self.kernel1(Operation::Norm(made), &inputs, dtype.into(), &dims)?;
         self.cast(made, element)

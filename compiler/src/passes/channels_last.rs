@@ -3,6 +3,7 @@
 //! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
 mod kind;
+mod norms;
 mod turns;
 
 use halite_ops::{
@@ -66,6 +67,9 @@ impl Change for ChannelsLast {
                 resized::channels_last(graph, op, node)?;
                 Some(Members { read: first(), written, gains: 0 })
             }
+            Operation::Norm(op) => {
+                norms::is_of_image(graph, op, node).then(|| Members { read: first(), written, gains: 0 })
+            }
             Operation::Reduce(op) => {
                 mean(graph, op, node)?;
                 Some(Members { read: first(), written: Vec::new(), gains: 0 })
@@ -111,6 +115,7 @@ impl Change for ChannelsLast {
                 images.push(Operation::Resize(changed), vec![image], node);
                 Some(())
             }
+            Operation::Norm(op) => norms::changed(images, op, node),
             Operation::Reduce(op) => reduce(images, op, node),
             Operation::StridedCopy(op) => Turn::of(images.graph, op, node)?.changed(images, node),
             _ => None,

@@ -55,8 +55,12 @@ fn maker<'a>(region: &'a Region, uses: &Uses, id: TensorId) -> Option<&'a Node> 
 }
 
 fn with_norm(codes: &LineCodes, norm: &Norm, before: &Node) -> Option<(LineCodes, Vec<TensorId>)> {
-    let plain = norm.kind == NormKind::Rms && norm.scale && !norm.bias && norm.order.is_none();
-    let lines = norm.groups == 1 && norm.spatial.is(1.into());
+    let plain = norm.kind == NormKind::Rms && norm.scale && !norm.bias;
+    let lines = norm.groups == 1
+        && norm.spatial.is(1.into())
+        && norm.order.is_none()
+        && norm.activation.is_none()
+        && !norm.channels_last;
     let same =
         norm.dtype == codes.dtype && codes.length.is(norm.channels.into()) && codes.outer == norm.batch;
     (plain && lines && same)

@@ -24,6 +24,7 @@ mod factors;
 mod fuse;
 mod gates;
 mod growing;
+mod image_norms;
 mod images;
 mod inline;
 mod joined;
@@ -198,6 +199,12 @@ pub static PASSES: &[Pass] = &[
         run: Run::Regions(norms::run),
     },
     Pass {
+        name: "norms-of-images",
+        summary: "puts factors and added values of channels, and activations, into normalizations of groups of channels",
+        needs: &["find-norms"],
+        run: Run::Regions(image_norms::run),
+    },
+    Pass {
         name: "epilogues",
         summary: "puts added values, factors, added tensors and activations into the product or convolution before them",
         needs: &["fuse-elementwise", "find-attention", "find-norms"],
@@ -206,7 +213,7 @@ pub static PASSES: &[Pass] = &[
     Pass {
         name: "clean-again",
         summary: "leaves out what the passes before replaced",
-        needs: &["find-attention", "find-norms", "epilogues"],
+        needs: &["find-attention", "norms-of-images", "epilogues"],
         run: Run::Regions(clean::run),
     },
     Pass {

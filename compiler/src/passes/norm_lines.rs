@@ -49,7 +49,8 @@ struct Walk {
 
 impl Walk {
     fn of(norm: &Norm, id: TensorId) -> Option<Walk> {
-        if norm.kind == NormKind::Batch || norm.groups != 1 || norm.spatial != 1 || norm.batch == 0 {
+        let is_plain = norm.activation.is_none() && !norm.channels_last && norm.kind != NormKind::Batch;
+        if !is_plain || norm.groups != 1 || norm.spatial != 1 || norm.batch == 0 {
             return None;
         }
         let channels = Size::from(norm.channels);
@@ -173,20 +174,8 @@ mod tests {
         let dims = b.dims(x).to_vec();
         let (channels, batch) = (*dims.last().unwrap(), dims[..dims.len() - 1].iter().product::<u64>());
         let [scale, bias] = [1, 2].map(|seed| constant(b, &[channels], seed));
-        let (kind, epsilon, dtype) = (NormKind::Group, 1e-5.into(), DType::F32);
-        let (batch, spatial, groups) = (batch.into(), 1.into(), 1);
-        let norm = Norm {
-            kind,
-            batch,
-            channels,
-            spatial,
-            groups,
-            scale: true,
-            bias: true,
-            epsilon,
-            dtype,
-            order: None,
-        };
+        let plain = Norm::of_lines(NormKind::Group, batch.into(), channels, 1e-5.into(), DType::F32);
+        let norm = Norm { scale: true, bias: true, ..plain };
         b.kernel1(Operation::Norm(norm), &[x, scale, bias], F32, &dims).unwrap()
     }
 

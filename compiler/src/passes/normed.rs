@@ -42,9 +42,8 @@ pub(super) fn run(_: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Wa
 /// The normalization of rows by the root of the mean of their squares, with a scale.
 fn norm_of_rows(node: &Node) -> Option<&Norm> {
     let NodeOp::Operation(Operation::Norm(norm)) = &node.op else { return None };
-    let plain = norm.kind == NormKind::Rms && norm.scale && !norm.bias && norm.order.is_none();
-    let rows = norm.groups == 1 && norm.spatial == 1 && norm.dtype == DType::F32;
-    (plain && rows).then_some(norm)
+    let plain = norm.kind == NormKind::Rms && norm.scale && !norm.bias;
+    (plain && norm.is_of_lines() && norm.dtype == DType::F32).then_some(norm)
 }
 
 /// A product that reads the rows before they are normalized.

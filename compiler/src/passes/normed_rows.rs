@@ -65,13 +65,13 @@ impl Rows {
     /// What a node normalizes, if that is rows of 16-bit floats by mean and deviation.
     fn of(graph: &Graph, node: &Node) -> Option<Rows> {
         let NodeOp::Operation(Operation::Norm(norm)) = &node.op else { return None };
-        let is_plain = norm.kind == NormKind::Group && norm.groups == 1 && norm.spatial == 1;
+        let is_plain = norm.kind == NormKind::Group && norm.is_of_lines();
         let is_many = norm.batch.is_constant() && norm.batch >= LEAST_ROWS;
         let mut rest = node.inputs[1..].iter().copied();
         let scale = if norm.scale { rest.next() } else { None };
         let bias = if norm.bias { rest.next() } else { None };
         let is_constant = |id: Option<TensorId>| id.is_none_or(|id| graph.tensor(id).constant.is_some());
-        let fits = is_plain && is_many && norm.order.is_none() && norm.dtype == DType::F16;
+        let fits = is_plain && is_many && norm.dtype == DType::F16;
         (fits && is_constant(scale) && is_constant(bias)).then(|| Rows {
             input: node.inputs[0],
             norm: norm.clone(),

@@ -116,9 +116,7 @@ fn repeated(chain: &Chain<'_>, id: TensorId, [rows, columns]: [Size; 2]) -> Opti
 
 /// The normalization of rows, without scale and bias.
 fn lines(kind: NormKind, rows: Size, channels: u64, epsilon: f32, dtype: DType) -> Norm {
-    let (scale, bias, groups, spatial, order) = (false, false, 1, 1.into(), None);
-    let epsilon = epsilon.into();
-    Norm { kind, batch: rows, channels, spatial, groups, scale, bias, epsilon, dtype, order }
+    Norm::of_lines(kind, rows, channels, epsilon.into(), dtype)
 }
 
 /// The largest least length by which rows are divided that makes no difference where rows have lengths.

@@ -58,18 +58,9 @@ fn conv(b: &mut Builder, x: TensorId, filters: u64, seed: u64) -> TensorId {
 pub(super) fn norm(b: &mut Builder, x: TensorId, seed: u64) -> TensorId {
     let dims = b.dims(x).to_vec();
     let channels = dims[1];
-    let operation = Operation::Norm(Norm {
-        kind: NormKind::Batch,
-        batch: dims[0].into(),
-        channels,
-        spatial: (dims[2] * dims[3]).into(),
-        groups: 1,
-        scale: true,
-        bias: true,
-        epsilon: 1e-5.into(),
-        dtype: DType::F32,
-        order: None,
-    });
+    let plain = Norm::of_lines(NormKind::Batch, dims[0].into(), channels, 1e-5.into(), DType::F32);
+    let spatial = (dims[2] * dims[3]).into();
+    let operation = Operation::Norm(Norm { spatial, scale: true, bias: true, ..plain });
     let mean = constant(b, &[channels], seed);
     let variance = floats(channels, seed + 1).floats().iter().map(|v| v.abs() + 0.5).collect();
     let variance = b.values(DType::F32, &[channels], &Values::Float(variance)).unwrap();

@@ -116,6 +116,8 @@ pub(super) fn operation(step: &Step) -> Option<(&Operation, &[StorageId], &[Stor
 fn normalizing(op: &MatMul, norm: &Norm) -> Option<MatMul> {
     let centered = norm.kind == NormKind::Group;
     let rows = norm.order.is_none()
+        && norm.activation.is_none()
+        && !norm.channels_last
         && norm.kind != NormKind::Batch
         && norm.groups == 1
         && norm.spatial.is(1.into())

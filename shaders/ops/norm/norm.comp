@@ -20,6 +20,9 @@
 #endif
 #include "lines.glsl"
 #include "special.glsl"
+#ifndef ORDERED
+#include "activation.glsl"
+#endif
 
 layout(constant_id = 3) const uint MODE = 0;
 layout(constant_id = 4) const bool CENTERED = true;
@@ -29,6 +32,13 @@ layout(constant_id = 6) const bool BIASED = false;
 layout(constant_id = 7) const uint KEPT = 0;
 // Whether a channel is a run of `spatial` elements of a kept line, and not one of them.
 layout(constant_id = 8) const bool RUNS = false;
+#ifndef ORDERED
+// What is applied to results.
+layout(constant_id = 9) const uint ACTIVATION = 0;
+#define FINISHED(v) (ACTIVATION > 0u ? activate(v, ACTIVATION) : (v))
+#else
+#define FINISHED(v) (v)
+#endif
 const uint ROOM = KEPT + uint(KEPT == 0);
 
 #ifdef PACKED
@@ -188,7 +198,8 @@ void kept_line(uint line) {
             vec4 v = (CONCAT(LOAD4_, TYPE)(words, i) - mean) * factor;
             if (SCALED) v *= RUNS ? OF_CHANNELS(scale, line, at) : factors[i];
             if (BIASED) v += RUNS ? OF_CHANNELS(bias, line, at) : offsets[i];
-            FOUR_STORE(TYPE, result, base.y, at, v);
+            v = FINISHED(v);
+        FOUR_STORE(TYPE, result, base.y, at, v);
         }
     }
 }
@@ -259,6 +270,7 @@ void main() {
         vec4 v = (FOUR_LOAD(TYPE, elements, base.x, at, 0.0) - moments.x) * factor;
         if (SCALED) v *= OF_CHANNELS(scale, line, at);
         if (BIASED) v += OF_CHANNELS(bias, line, at);
+        v = FINISHED(v);
         FOUR_STORE(TYPE, result, base.y, at, v);
     }
 }

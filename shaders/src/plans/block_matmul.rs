@@ -324,18 +324,8 @@ fn unpacked(op: &BlockMatMul, build: &str, params: &Params) -> Result<Plan, Unfi
 /// A kernel that takes rows as they are, behind one that normalizes them where that is asked for.
 fn normed(op: &BlockMatMul, mut product: Step) -> Result<Plan, Unfit> {
     let Some(epsilon) = op.norm else { return Ok(Plan::of(product)) };
-    let norm = Operation::Norm(Norm {
-        kind: NormKind::Rms,
-        batch: op.m,
-        channels: op.k,
-        spatial: 1.into(),
-        groups: 1,
-        scale: true,
-        bias: false,
-        epsilon,
-        dtype: DType::F32,
-        order: None,
-    });
+    let norm = Norm::of_lines(NormKind::Rms, op.m, op.k, epsilon, DType::F32);
+    let norm = Operation::Norm(Norm { scale: true, ..norm });
     let baseline = |v: &&Variant| v.needs.is_baseline() && v.signatures.contains(&norm.signature());
     let plans =
         variants_of(norm.name()).filter(baseline).filter_map(|v| Some((v.order, v.plan(&norm).ok()?)));

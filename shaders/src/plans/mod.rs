@@ -30,6 +30,7 @@ mod lines;
 pub(crate) mod matmul;
 mod moves;
 mod norm;
+pub(crate) mod norm_last;
 mod numbers;
 mod order;
 mod pad;

@@ -12,6 +12,7 @@ use crate::{
     plan::{groups, module, narrow},
     plans::{
         Lower,
+        epilogue::activation_code,
         lines::{self, Share},
     },
 };
@@ -20,6 +21,9 @@ impl Lower for Norm {
     fn lower(&self, template: &str, build: &str, params: &Params) -> Result<Plan, Unfit> {
         if template == "by_channel" {
             return by_channel(self, build, params);
+        }
+        if template == "last" {
+            return super::norm_last::plan(self, build, params);
         }
         fits(self, params)?;
         if template == "ordered" {
@@ -77,19 +81,15 @@ fn step(
         narrow("spatial", op.spatial)?,
         op.epsilon.0.to_bits().into(),
     ];
-    if let Some(order) = &op.order {
-        numbers.extend(ordered(order, op)?);
+    let flags = [centered, op.scale, op.bias].map(u32::from);
+    let mut constants = [&[mode], &flags[..], &[kept, runs.into()]].concat();
+    match &op.order {
+        Some(order) => numbers.extend(ordered(order, op)?),
+        None => constants.push(activation_code(op.activation)),
     }
     Ok(Step {
         module: module(build)?,
-        constants: share.constants(&[
-            mode,
-            centered.into(),
-            op.scale.into(),
-            op.bias.into(),
-            kept,
-            runs.into(),
-        ]),
+        constants: share.constants(&constants),
         push: share.push(&numbers),
         bindings: vec![Slot::Input(0), scale, bias, Slot::Output(0), pieces],
         grid: share.grid(),

@@ -2,7 +2,7 @@
 
 use halite_ops::{
     Op,
-    axis::Nearest,
+    axis::{Line, Nearest},
     resize::{Interpolation, Resize},
 };
 use halite_sizes::Size;
@@ -12,7 +12,7 @@ use crate::{
     divider::Divider,
     plans::{
         Lower, axis,
-        moves::{Mover, narrow_all},
+        moves::{Mover, factor, narrow_all},
     },
 };
 
@@ -28,7 +28,16 @@ impl Lower for Resize {
 fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
     narrow_all(op.inputs().into_iter().chain(op.outputs()))?;
     let mut push = [1, 0, 0, 1].map(|number| [Size::constant(number); 3]);
-    for (d, line) in op.lines().iter().rev().enumerate() {
+    let (mut lines, together) = (op.lines(), neighbours(op, params)?);
+    if let Some(last) = lines.last_mut().filter(|_| together > 1) {
+        if !stays(last, together) {
+            return Err(Unfit(format!(
+                "is for neighbours that stay beside one another, {together} at a time"
+            )));
+        }
+        (last.source, last.result) = (last.source / together, last.result / together);
+    }
+    for (d, line) in lines.iter().rev().enumerate() {
         for (numbers, number) in push.iter_mut().zip(axis::told(line)?) {
             numbers[d] = number;
         }
@@ -49,7 +58,18 @@ fn resized(op: &Resize, build: &str, params: &Params) -> Result<Plan, Unfit> {
     if op.interpolation == Interpolation::Nearest {
         push.pop();
     }
-    let sizes: Vec<Size> = [op.images].iter().chain(&op.output).copied().collect();
+    let sizes: Vec<Size> = [op.images].into_iter().chain(lines.iter().map(|line| line.result)).collect();
     let mover = Mover::new(build, params, &sizes)?;
     Ok(Plan::of(mover.step(&constants, &push, vec![Slot::Input(0), Slot::Output(0)])?))
+}
+
+/// Neighbouring elements that are moved at once.
+fn neighbours(op: &Resize, params: &Params) -> Result<u64, Unfit> {
+    if op.interpolation == Interpolation::Nearest { factor(params.get("unit")?, op.dtype) } else { Ok(1) }
+}
+
+/// Whether each place of a dimension becomes the same place, in whole units of so many.
+fn stays(line: &Line, factor: u64) -> bool {
+    let same = line.source.is(line.result) && line.start.is(0.into()) && line.factor.is(line.divisor);
+    same && line.source.is_multiple_of(factor)
 }

@@ -55,16 +55,6 @@ fn normalization(op: &MatMul) -> Result<Operation, Unfit> {
     if !op.k.is_constant() {
         return Err(Unfit("normalizes rows whose length is known".into()));
     }
-    Ok(Operation::Norm(Norm {
-        kind: NormKind::Group,
-        batch: op.batch * op.m,
-        channels: op.k.exact(),
-        spatial: 1.into(),
-        groups: 1,
-        scale: false,
-        bias: false,
-        epsilon,
-        dtype: op.lhs,
-        order: None,
-    }))
+    let rows = op.batch * op.m;
+    Ok(Operation::Norm(Norm::of_lines(NormKind::Group, rows, op.k.exact(), epsilon, op.lhs)))
 }

@@ -11,7 +11,10 @@ use pyo3::{
     types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple},
 };
 
-use crate::error::{OrRaise, invalid};
+use crate::{
+    error::{OrRaise, invalid},
+    work::short,
+};
 
 /// Most dimensions of an array in every version of NumPy.
 const MOST_DIMENSIONS: usize = 32;
@@ -233,7 +236,7 @@ fn get<'py, T: Element + bytemuck::Pod>(py: Python<'py>, tensor: &Tensor) -> PyR
         let mut writable = array.readwrite();
         let elements = writable.as_slice_mut().map_err(|error| invalid(py, &error.to_string()))?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(elements);
-        py.detach(|| tensor.read_into(bytes)).or_raise(py)?;
+        short(py, || tensor.read_into(bytes))?;
     }
     Ok(array.into_any())
 }
@@ -257,5 +260,5 @@ pub fn read_into(tensor: &Tensor, array: &Bound<'_, PyAny>) -> PyResult<()> {
     let flat = flat.cast::<numpy::PyArray1<u8>>()?;
     let mut writable = flat.try_readwrite().map_err(|error| invalid(py, &error.to_string()))?;
     let bytes = writable.as_slice_mut().map_err(|error| invalid(py, &error.to_string()))?;
-    py.detach(|| tensor.read_into(bytes)).or_raise(py)
+    short(py, || tensor.read_into(bytes))
 }

@@ -1,7 +1,11 @@
 //! Failures as exceptions: `halite.Error`, which the package defines in Python so that it can be pickled and subclassed.
 
 use halite::ErrorKind;
-use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyList, PyType},
+};
 
 /// The class `halite.Error`.
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -25,11 +29,26 @@ pub fn kind_name(kind: ErrorKind) -> &'static str {
 }
 
 fn exception(py: Python<'_>, text: &str, kind: &str, code: &str, context: &[String]) -> PyErr {
-    let class = CLASS.import(py, "halite._errors", "Error");
-    match class.and_then(|class| class.call1((text, kind, code, context.to_vec()))) {
-        Ok(value) => PyErr::from_value(value),
-        Err(error) => error,
-    }
+    instance(py, text, kind, code, context).map_or_else(|error| error, PyErr::from_value)
+}
+
+/// What `Error.__init__` makes, without a step of Python's interpreter, which would let other threads run: the interpreter may have ended
+/// when they are done, and ends this thread then in the middle of the library (`running.rs`).
+fn instance<'py>(
+    py: Python<'py>,
+    text: &str,
+    kind: &str,
+    code: &str,
+    context: &[String],
+) -> PyResult<Bound<'py, PyAny>> {
+    let class = CLASS.import(py, "halite._errors", "Error")?;
+    let context = PyList::new(py, context)?;
+    let made = class.call_method1("__new__", (class, text, kind, code, &context))?;
+    made.setattr("message", text)?;
+    made.setattr("kind", kind)?;
+    made.setattr("code", code)?;
+    made.setattr("context", context)?;
+    Ok(made)
 }
 
 /// An error of the library as an exception.

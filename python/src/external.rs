@@ -151,12 +151,14 @@ impl ExternalMemory {
 
     /// The handle's number, which stays this object's: a descriptor, or a `HANDLE` of Windows.
     fn fileno(&self, py: Python<'_>) -> PyResult<i64> {
-        self.held.lock().as_ref().and_then(number).ok_or_else(|| closed(py))
+        let number = self.held.lock().as_ref().and_then(number);
+        number.ok_or_else(|| closed(py))
     }
 
     /// The handle's number, which is the caller's then: for APIs that take handles over, such as CUDA.
     fn detach(&self, py: Python<'_>) -> PyResult<i64> {
-        self.held.lock().take().and_then(into_number).ok_or_else(|| closed(py))
+        let handle = self.held.lock().take();
+        handle.and_then(into_number).ok_or_else(|| closed(py))
     }
 
     /// Closes the handle; closing twice does nothing. The memory lives on where it is imported.

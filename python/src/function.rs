@@ -10,7 +10,7 @@ use crate::{
     options::{Bounds, CancelToken},
     outputs::Outputs,
     pending::Pending,
-    profile,
+    profile, running,
     state::State,
 };
 
@@ -58,6 +58,7 @@ impl Function {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Outputs> {
+        let _call = running::within(py)?;
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
         let call = (&self.inner, self.inputs(inputs)?);
         let other = |py: Python<'_>, inputs, bounds: Bounds| {
@@ -77,6 +78,7 @@ impl Function {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pending> {
+        let _call = running::within(py)?;
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
         let call = (&self.inner, self.inputs(inputs)?);
         let other = |py: Python<'_>, inputs, bounds: Bounds| {
@@ -96,6 +98,7 @@ impl Function {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let _call = running::within(py)?;
         let bounds = Bounds::new(py, timeout, cancel, progress)?;
         let (inputs, function) = (self.given_or_zeros(inputs)?, self.inner.clone());
         bounds.long(py, move |options| function.prewarm_with(inputs, options))
@@ -110,6 +113,7 @@ impl Function {
         timeout: Option<f64>,
         cancel: Option<&CancelToken>,
     ) -> PyResult<(Outputs, Bound<'py, PyAny>)> {
+        let _call = running::within(py)?;
         let bounds = Bounds::new(py, timeout, cancel, None)?;
         let (inputs, function) = (self.given_or_zeros(inputs)?, self.inner.clone());
         let (outputs, measured) = bounds.long(py, move |options| function.profile_with(inputs, options))?;

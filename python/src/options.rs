@@ -8,7 +8,7 @@ use pyo3::{
     types::{PyDict, PyInt, PyString, PyTuple},
 };
 
-use crate::{error::invalid, progress::Watcher, tensor, work::long};
+use crate::{error::invalid, progress::Watcher, running, tensor, work::long};
 
 /// Stops work from any thread: give it to calls as `cancel`, and call `cancel()`. Once set, it stays set. Ctrl-C during such a call
 /// sets it as well.
@@ -73,6 +73,8 @@ impl Bounds {
         py: Python<'_>,
         work: impl FnOnce(&RunOptions) -> halite::Result<T> + Send + 'static,
     ) -> PyResult<T> {
+        // Also while the end of the work is told to a function of Python.
+        let _call = running::within(py)?;
         let options = self.options;
         let outcome = long(py, &self.token, move || work(&options));
         self.watcher.end(py, outcome)

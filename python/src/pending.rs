@@ -5,14 +5,7 @@ use std::time::Instant;
 use halite::{ErrorKind, RunOptions};
 use pyo3::prelude::*;
 
-use crate::{
-    error::OrRaise,
-    messages,
-    options::deadline,
-    outputs::Outputs,
-    running,
-    work::{LOOK, is_main_thread},
-};
+use crate::{error::OrRaise, messages, options::deadline, outputs::Outputs, running, work::LOOK};
 
 /// A call whose work may still be going on, from `start()`. Dropping it gives up the results; the work runs to its end.
 #[pyclass(frozen, module = "halite")]
@@ -47,13 +40,9 @@ impl Pending {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Outputs> {
         let deadline = deadline(py, timeout)?;
         let options = deadline.map_or_else(RunOptions::new, |end| RunOptions::new().deadline(end));
-        let is_main = is_main_thread(py)?;
         loop {
-            let call = running::begin(py, None, is_main)?;
-            let looked = py.detach(|| {
-                let _call = call;
-                look(&self.0, &options, deadline)
-            });
+            let _call = running::within(py)?;
+            let looked = py.detach(|| look(&self.0, &options, deadline));
             messages::deliver(py);
             if let Some(outputs) = looked.or_raise(py)? {
                 return Ok(Outputs::new(outputs));

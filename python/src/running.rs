@@ -3,6 +3,11 @@
 //! A call that nobody waits for any more (after Ctrl-C, or on a daemon thread) holds its session and device. If it let go of them while
 //! the process runs the exit handlers of native libraries, the device would be closed by a Vulkan driver that is half torn down. So the
 //! interpreter, before it ends, cancels such calls and waits for them.
+//!
+//! Until Python 3.14 an interpreter that ends also ends each other thread that asks for its lock, by unwinding its stack, which must not
+//! go through the library: Rust would catch it, and end the process. A thread that asks from here is parked instead, by PyO3. One that
+//! asks from below, from a function of Python that a call calls, is not; so such functions are called while the call counts, and a
+//! thread that may not begin a call any more is told so by what runs no step of Python (`error.rs`).
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -12,7 +17,7 @@ use std::{
 use halite::{CancelToken, hal::PerProcess};
 use pyo3::prelude::*;
 
-use crate::error::cancelled;
+use crate::{error::cancelled, work::is_main_thread};
 
 /// How long the end of the interpreter waits. Cancelled work ends within a fraction of a second; a native library that hangs must not
 /// keep the process.
@@ -59,14 +64,25 @@ pub struct Running {
 
 /// Counts a call, which the token cancels when there is one. Fails on other threads than the main one when the interpreter ends.
 pub fn begin(py: Python<'_>, token: Option<&CancelToken>, is_main: bool) -> PyResult<Running> {
+    // Exceptions are made behind the lock: their class is Python's, which lets other threads run, and these want the lock.
+    count(token, is_main)
+        .ok_or_else(|| cancelled(py, "the interpreter ends: no call can begin on this thread any more"))
+}
+
+/// Counts what this thread does, as a call that nothing cancels.
+pub fn within(py: Python<'_>) -> PyResult<Running> {
+    begin(py, None, is_main_thread(py)?)
+}
+
+fn count(token: Option<&CancelToken>, is_main: bool) -> Option<Running> {
     let mut calls = CALLS.get().lock();
     if calls.ending && !is_main {
-        return Err(cancelled(py, "the interpreter ends: no call can begin on this thread any more"));
+        return None;
     }
     let number = calls.next;
     calls.next += 1;
     calls.running.push(Call { number, token: token.cloned() });
-    Ok(Running { number, process: std::process::id() })
+    Some(Running { number, process: std::process::id() })
 }
 
 impl Drop for Running {

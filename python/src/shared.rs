@@ -40,7 +40,8 @@ impl SharedMemory {
 
     /// The memory, unless it was closed.
     fn get(&self, py: Python<'_>) -> PyResult<Inner> {
-        self.held.read().clone().ok_or_else(|| invalid(py, "the memory was closed"))
+        let held = self.held.read().clone();
+        held.ok_or_else(|| invalid(py, "the memory was closed"))
     }
 }
 

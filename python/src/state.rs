@@ -15,7 +15,7 @@ use crate::{
     inputs::InputTarget,
     options::{Bounds, CancelToken},
     outputs::Outputs,
-    tensor,
+    running, tensor,
     work::{long, short},
 };
 
@@ -77,6 +77,7 @@ impl State {
         cancel: Option<&CancelToken>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Outputs> {
+        let _call = running::within(py)?;
         let Bounds { options, token, watcher, .. } = Bounds::new(py, timeout, cancel, progress)?;
         let names = self.names(py)?;
         let own = self.function.info().inputs.iter().filter(|input| !names.contains(&input.name));

@@ -8,6 +8,7 @@ use crate::{
     array::{self, Target},
     device::Device,
     error::{OrRaise, invalid},
+    running,
     work::short,
 };
 
@@ -37,6 +38,7 @@ impl Tensor {
                 Target::Host => short(py, || inner.to_host()).map(Tensor),
             };
         }
+        let _call = running::within(py)?;
         let array = array::array_of(data, dtype)?;
         let array = match dtype {
             // Arrays have types of their own, which only this argument changes.

@@ -209,6 +209,53 @@ def test_the_end_of_the_program_stops_calls_of_daemon_threads(device):
     assert child.stdout == b"ends\n" and child.returncode == 0, child.stderr.decode()
 
 
+BUSY = """
+import logging, random, sys, threading, time
+import halite, numpy as np
+model = sys.stdin.buffer.read()
+class Slow(logging.Handler):
+    def emit(self, record):
+        sum(range(2000))
+log = logging.getLogger("halite")
+log.addHandler(Slow())
+log.propagate = False
+log.setLevel(1)
+halite.set_log_level("trace")
+session = halite.Session(model, device=sys.argv[1], cache=False)
+few = {"count": np.array(2), "x": np.zeros(1, np.float32)}
+session.run(few)
+sys.setswitchinterval(1e-4)
+begun = threading.Barrier(5)
+def for_ever(work):
+    begun.wait()
+    while True:
+        try:
+            work()
+        except halite.Error:
+            pass
+def run(session=session):
+    session.run(few)
+def compile():
+    halite.compile(model, progress=lambda progress: sum(range(5000)))
+for work in (run, run, compile, compile):
+    threading.Thread(target=for_ever, args=(work,), daemon=True).start()
+begun.wait()
+time.sleep(0.05 * random.random())
+del session
+print("ends", flush=True)
+"""
+
+
+def test_the_end_of_the_program_does_not_wait_for_functions_that_daemon_threads_are_told_by(device):
+    # Before Python 3.14 a thread that asks for the interpreter's lock then is ended by unwinding. In a progress function, a handler of
+    # messages or the making of an exception that went through the library, which ended the process (SIGABRT). One that made an exception
+    # and another that wanted its lock waited for each other. Which one it was depended on time, so there are several.
+    for _ in range(12):
+        command = [sys.executable, "-c", BUSY, device.uri]
+        child = subprocess.run(command, input=models.rounds(), capture_output=True, timeout=120)
+        assert child.stdout == b"ends\n" and child.returncode == 0, child.stderr.decode()
+
+
 def test_other_python_threads_go_on_meanwhile(device):
     session = halite.Session(models.rounds(), device=device, cache=False)
     counted = [0]

@@ -1,7 +1,6 @@
 //! Makes wheels of the Python package `halite`, and tries them as users do.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -10,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{
+    dist::Linking,
     python,
     shell::{self, command, repo, say},
 };
@@ -77,31 +77,25 @@ fn build(options: &Options, environment: &[(&str, &str)]) -> Result<PathBuf> {
     let args = ["-m", "maturin", "build", "--manifest-path", "python/Cargo.toml", "--profile"];
     let mut maturin = command(&interpreter.to_string_lossy(), &args);
     maturin.args([&options.profile, "--interpreter"]).arg(&interpreter).arg("--out").arg(&out);
-    if let Some(target) = &options.target {
-        maturin.args(["--target", target]);
-    }
     let is_linux = options.target.as_ref().map_or(cfg!(target_os = "linux"), |name| name.contains("linux"));
     if is_linux && !options.native {
-        maturin.args(["--zig", "--compatibility", &manylinux(&options.glibc)?]);
-        // maturin asks the first `python3` for Zig, which would be the system's.
-        maturin.env("PATH", first_in_path(interpreter.parent().context("an environment has a folder")?)?);
+        let here = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let (major, minor) = version(&options.glibc)?;
+        let linking = Linking::by_zig(options.target.as_ref().unwrap_or(&here), (major, minor))?;
+        maturin.args(linking.args()).envs(linking.environment());
+        maturin.args(["--compatibility", &format!("manylinux_{major}_{minor}")]);
+    } else if let Some(target) = &options.target {
+        maturin.args(["--target", target]);
     }
     shell::run(maturin.envs(environment.iter().copied()))?;
     newest(&out, begun)
 }
 
-/// Where programs are looked for, with this folder before all others.
-fn first_in_path(folder: &Path) -> Result<OsString> {
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&others));
-    Ok(std::env::join_paths(all)?)
-}
-
-/// The name of a wheel's platform: `2.28` is `manylinux_2_28`.
-fn manylinux(glibc: &str) -> Result<String> {
+/// The numbers of a version of glibc.
+fn version(glibc: &str) -> Result<(u32, u32)> {
     let parts: Option<Vec<u32>> = glibc.split('.').map(|part| part.parse().ok()).collect();
     match parts.as_deref() {
-        Some([major, minor]) => Ok(format!("manylinux_{major}_{minor}")),
+        Some(&[major, minor]) => Ok((major, minor)),
         _ => anyhow::bail!("a version of glibc looks like 2.28, not like '{glibc}'"),
     }
 }
@@ -136,9 +130,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms_of_wheels_are_named_after_glibc() {
-        assert_eq!(manylinux("2.28").unwrap(), "manylinux_2_28");
-        assert!(["", "2", "2.28.1", "two"].iter().all(|wrong| manylinux(wrong).is_err()));
+    fn versions_of_glibc_are_two_numbers() {
+        assert_eq!(version("2.28").unwrap(), (2, 28));
+        assert!(["", "2", "2.28.1", "two"].iter().all(|wrong| version(wrong).is_err()));
     }
 
     #[test]

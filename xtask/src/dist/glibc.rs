@@ -1,5 +1,7 @@
 //! Which glibc is asked for by what is shipped. Zig links it, with libraries that stand for those of an older glibc than this machine's.
 
+mod unwinder;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -36,13 +38,17 @@ impl Linking {
 
     /// By Zig, for the oldest glibc.
     pub fn oldest(flags: String) -> Result<Linking> {
-        let processor = std::env::consts::ARCH;
-        let target = format!("{processor}-unknown-linux-gnu");
+        let linking = Linking::by_zig(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH), OLDEST)?;
+        let environment = [Linking::native(flags).environment, linking.environment].concat();
+        Ok(Linking { environment, ..linking })
+    }
+
+    /// By Zig, for a system by Rust's name and a glibc.
+    pub fn by_zig(target: &str, glibc: (u32, u32)) -> Result<Linking> {
+        let processor = target.split('-').next().unwrap_or_default();
         let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
-        let linker = linker(processor, &wheel::zig()?)?.to_string_lossy().into_owned();
-        let mut linking = Linking::native(flags);
-        linking.environment.push((variable, linker));
-        Ok(Linking { target: Some(target), ..linking })
+        let linker = linker(processor, glibc, &wheel::zig()?)?.to_string_lossy().into_owned();
+        Ok(Linking { target: Some(target.to_owned()), environment: vec![(variable, linker)] })
     }
 
     /// The environment for cargo.
@@ -63,17 +69,21 @@ impl Linking {
 }
 
 /// Makes the program that links: Zig's compiler, by the package that knows which of Rust's flags it does not take.
-fn linker(processor: &str, interpreter: &Path) -> Result<PathBuf> {
+fn linker(processor: &str, (major, minor): (u32, u32), interpreter: &Path) -> Result<PathBuf> {
     let bin = interpreter.parent().context("a program lies in a folder")?;
     let wrapper = python::program(bin.parent().context("an environment has a folder")?, "cargo-zigbuild");
-    let (major, minor) = OLDEST;
+    let target = format!("{processor}-linux-gnu.{major}.{minor}");
+    let folder = repo("target/xtask/glibc").join(&target);
+    fs::create_dir_all(&folder)?;
+    let unwinder = unwinder::stub(&folder, interpreter, &target)?;
+    // The unwinder goes before all else, so that Zig's own finds nothing to do.
     let text = format!(
-        "#!/bin/sh\nPATH='{}':\"$PATH\" exec '{}' zig cc -- -g -target {processor}-linux-gnu.{major}.{minor} \"$@\"\n",
+        "#!/bin/sh\nPATH='{}':\"$PATH\" exec '{}' zig cc -- -g -target {target} '{}' \"$@\"\n",
         bin.display(),
-        wrapper.display()
+        wrapper.display(),
+        unwinder.display()
     );
-    let path = repo("target/xtask/glibc/linker");
-    fs::create_dir_all(repo("target/xtask/glibc"))?;
+    let path = folder.join("linker");
     fs::write(&path, text).with_context(|| format!("cannot write '{}'", path.display()))?;
     #[cfg(unix)]
     {
@@ -83,9 +93,15 @@ fn linker(processor: &str, interpreter: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// An error if a program or library does not run with the oldest glibc.
+/// An error if a program or library does not run with the oldest glibc, or has an unwinder of its own.
 pub fn hold(file: &Path) -> Result<()> {
     let newest = newest(file)?;
+    ensure!(
+        has(&read(file)?, unwinder::NAME.as_bytes()),
+        "'{}' does not load {}: it has another unwinder than the process",
+        file.display(),
+        unwinder::NAME
+    );
     ensure!(
         newest <= OLDEST,
         "'{}' asks for glibc {}.{}, and packages run with {}.{}",
@@ -103,7 +119,7 @@ pub fn hold(file: &Path) -> Result<()> {
 /// not in it.
 pub fn depends(file: &Path) -> Result<String> {
     let (major, minor) = newest(file)?;
-    let unwinder = if has(&read(file)?, b"libgcc_s.so.1") { ", libgcc-s1" } else { "" };
+    let unwinder = if has(&read(file)?, unwinder::NAME.as_bytes()) { ", libgcc-s1" } else { "" };
     Ok(format!("libc6 (>= {major}.{minor}){unwinder}"))
 }
 
@@ -161,11 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn files_that_ask_for_a_newer_glibc_are_refused() {
+    fn files_that_ask_for_a_newer_glibc_or_bring_an_unwinder_are_refused() {
         let file = std::env::temp_dir().join(format!("halite-glibc-{}", std::process::id()));
         for (bytes, depends_on, is_held) in [
-            (&b"GLIBC_2.9\0GLIBC_2.28\0"[..], "libc6 (>= 2.28)", true),
+            (&b"GLIBC_2.9\0GLIBC_2.28\0libgcc_s.so.1\0"[..], "libc6 (>= 2.28), libgcc-s1", true),
             (b"GLIBC_2.29\0libgcc_s.so.1\0", "libc6 (>= 2.29), libgcc-s1", false),
+            (b"GLIBC_2.28\0", "libc6 (>= 2.28)", false),
         ] {
             fs::write(&file, bytes).unwrap();
             assert_eq!(depends(&file).unwrap(), depends_on);

@@ -4,6 +4,7 @@
 //! Internal to Halite; programs use the crate `halite`. Knows neither devices nor graphs.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod charsmap;
 mod chat;
 mod cheapest;
@@ -27,6 +28,7 @@ mod scores;
 mod special;
 mod split;
 mod stops;
+mod thoughts;
 mod tokenizer;
 mod unigram;
 mod vocabulary;
@@ -39,5 +41,6 @@ pub use read::TextFiles;
 pub use sample::{Likely, Sampler, Sampling};
 pub use schema::{Schema, SchemaText};
 pub use stops::StopTexts;
+pub use thoughts::{Divided, Thoughts};
 pub use tokenizer::Tokenizer;
 pub use vocabulary::{TokenKind, Vocabulary};

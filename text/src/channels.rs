@@ -54,15 +54,14 @@ impl Channels {
     pub fn step(&mut self, held: &mut String, made: &mut Divided) -> bool {
         match self.place {
             Place::Head => {
-                let Some(at) = held.find(MESSAGE) else {
-                    if is_head(held) && held.len() <= LONGEST_HEAD {
-                        return false;
-                    }
+                let end = held.find(MESSAGE).map(|at| at + MESSAGE.len());
+                if !is_head(held) || end.unwrap_or(held.len()) > LONGEST_HEAD {
                     self.place = Place::Plain;
                     return true;
-                };
-                self.begin(&held[..at], made);
-                held.drain(..at + MESSAGE.len());
+                }
+                let Some(end) = end else { return false };
+                self.begin(&held[..end - MESSAGE.len()], made);
+                held.drain(..end);
                 true
             }
             Place::Plain => {

@@ -312,6 +312,50 @@ mod tests {
         assert_eq!(divided(prompt, CHANNELS, &endless, 1), (String::new(), endless));
     }
 
+    /// Texts put together of marks, letters and white space are divided in one way, however they come.
+    #[test]
+    fn pieces_make_no_difference() {
+        let parts = [
+            "<think>",
+            "</think>",
+            "<thi",
+            "</",
+            "<",
+            "<|channel|>",
+            "<|message|>",
+            "<|end|>",
+            "<|start|>",
+            "analysis",
+            "final",
+            " to=functions.f",
+            "assistant",
+            "<|call|>",
+            "<|",
+            "a",
+            "é",
+            " ",
+            "\n\n",
+            "<|think|>",
+            "<|begin|>assistant<|content|>",
+        ];
+        let known = [THINK, CHANNELS, &["<|think|>"]].concat();
+        let mut state = 7u64;
+        let mut draw = |most: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % most
+        };
+        for round in 0..4000 {
+            let prompt = ["hi", "hi<think>\n", "hi<|start|>assistant"][round % 3];
+            let text: String = (0..=draw(12)).map(|_| parts[draw(parts.len())]).collect();
+            let whole = divided(prompt, &known, &text, 1000);
+            for size in [1, 2, 3] {
+                assert_eq!(divided(prompt, &known, &text, size), whole, "{text:?} behind {prompt:?}");
+            }
+            let mut thoughts = Thoughts::new(prompt, |mark| known.contains(&mark)).whole();
+            assert_eq!(thoughts.push(&text).answer + &thoughts.finish().answer, text);
+        }
+    }
+
     #[test]
     fn control_tokens_count_where_marks_are_wanted() {
         let mut thoughts = Thoughts::new("hi", |mark| ["[THINK]", "[/THINK]"].contains(&mark));

@@ -4,7 +4,7 @@
 mod common;
 
 use std::{
-    ffi::{CStr, CString, c_void},
+    ffi::{CStr, CString, c_char, c_void},
     ptr,
 };
 

@@ -1,6 +1,6 @@
 //! Messages in channels, as models of the kind of gpt-oss write them: each has a head, which says what it is, and a text.
 
-use crate::thoughts::{Divided, partly};
+use crate::divided::{Divided, partly};
 
 /// What a model's tokens have where it writes in channels.
 pub(crate) const MARKS: [&str; 4] = [START, CHANNEL, MESSAGE, END];

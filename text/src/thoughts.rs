@@ -1,6 +1,9 @@
 //! What a model thinks before it answers, told apart from the answer while it writes.
 
-use crate::channels::{self, Channels};
+use crate::{
+    channels::{self, Channels},
+    divided::{Divided, partly},
+};
 
 /// Marks of thoughts in the forms that models are used to.
 const PAIRS: &[Pair] = &[
@@ -31,15 +34,6 @@ impl Pair {
     const fn of(begin: &'static str, end: &'static str) -> Pair {
         Pair { begin, end, answer: None, of_prompts: false }
     }
-}
-
-/// Text that is sure, of both kinds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Divided {
-    /// What the model thinks.
-    pub thoughts: String,
-    /// What it says.
-    pub answer: String,
 }
 
 /// Divides what a model writes: thoughts between marks that are known come first, and then the answer. What may be a part of a mark is
@@ -194,15 +188,6 @@ impl Thoughts {
             }
         }
     }
-}
-
-/// Where a part of one of these marks may begin at the end of a text.
-pub(crate) fn partly(text: &str, marks: &[&str]) -> usize {
-    let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or(0);
-    let from = text.len().saturating_sub(longest);
-    let begins = |start: &usize| marks.iter().any(|mark| mark.starts_with(&text[*start..]));
-    let starts = (from..text.len()).filter(|start| text.is_char_boundary(*start));
-    starts.into_iter().find(begins).unwrap_or(text.len())
 }
 
 #[cfg(test)]

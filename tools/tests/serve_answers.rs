@@ -358,6 +358,15 @@ fn thoughts_are_told_apart_from_answers() {
     let message = &whole["choices"][0]["message"];
     assert_eq!(message["content"].as_str().unwrap().trim(), thoughts.trim());
     assert!(message.get("reasoning_content").is_none());
+    let (status, told) =
+        server.post("/v1/chat/completions", &json!({"messages": [], "reasoning_format": "x"}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("reasoning_format")));
+    schemas_begin_behind_thoughts(&server, request, &thoughts);
+    told_by_the_tool(&model, &thoughts);
+}
+
+/// The tool tells the same thoughts apart.
+fn told_by_the_tool(model: &Path, thoughts: &str) {
     let path = model.display().to_string();
     let flags =
         ["--device=vulkan", "--max-tokens=6", "--temperature=0", "--chat", "--prompt=in the", "--json"];
@@ -368,6 +377,9 @@ fn thoughts_are_told_apart_from_answers() {
     };
     assert_eq!(own(&[]), (json!(thoughts), String::new()));
     assert_eq!(own(&["--reasoning-format=none"]), (Value::Null, thoughts.trim().to_owned()));
+}
+
+fn schemas_begin_behind_thoughts(server: &Server, mut request: Value, thoughts: &str) {
     // Where thoughts are not told apart, what follows a schema comes at once; where they are, behind them.
     let schema = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1, 2]}}});
     request["response_format"] = schema;
@@ -376,9 +388,6 @@ fn thoughts_are_told_apart_from_answers() {
     request["reasoning_format"] = "auto".into();
     let (_, made) = server.post("/v1/chat/completions", &request);
     assert_eq!(made["choices"][0]["message"]["reasoning_content"], json!(thoughts));
-    let (status, told) =
-        server.post("/v1/chat/completions", &json!({"messages": [], "reasoning_format": "x"}));
-    assert_eq!((status, &told["error"]["param"]), (400, &json!("reasoning_format")));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    calls::Call,
+    call::Call,
     error::Refusal,
     fields::Form,
     likely::{self, Told},

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{calls::Call, literals, tools::Tools};
+use super::{call::Call, literals, tools::Tools};
 
 /// What is around calls of a form, and what reads it.
 pub(super) struct Mark {

@@ -1,26 +1,10 @@
 //! Calls of tools in what a model writes, in the forms that models are used to.
 
-use serde_json::{Value, json};
-
 use super::{
+    call::Call,
     call_forms::{self, MARKS, Mark},
     tools::Tools,
 };
-
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub name: String,
-    /// JSON, as text.
-    pub arguments: String,
-}
-
-impl Call {
-    /// As an answer has it.
-    pub fn json(&self, id: &str) -> Value {
-        json!({"id": id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}})
-    }
-}
 
 /// Divides what a model writes: text that is told at once, and what may be calls, which is kept to the end.
 #[derive(Debug, Default)]
@@ -115,6 +99,8 @@ fn parsed(text: &str, tools: &Tools) -> Option<(String, Vec<Call>)> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::serve::fields::Fields;
 

@@ -5,7 +5,7 @@ use halite::{Likely, Sequence};
 use super::{
     error::Refusal,
     likely::Told,
-    write::{Limits, checked},
+    limits::{Limits, checked},
 };
 
 /// Gives a sequence a prompt, token by token, and says how likely each was behind those before it.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod body;
+mod call;
 mod call_forms;
 mod calls;
 mod echo;
@@ -11,6 +12,7 @@ mod flags;
 mod http;
 mod job;
 mod likely;
+mod limits;
 mod literals;
 mod messages;
 mod patience;

@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, task::spawn_blocking};
 use super::{
     answers::Counts,
     body::{self, Body, EndOnDrop},
-    calls::Call,
+    call::Call,
     error::Refusal,
     job::{Client, EVENTS},
     responses::Asked,

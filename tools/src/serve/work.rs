@@ -19,12 +19,12 @@ use super::{
     body::{self, Body, EndOnDrop, now},
     error::Refusal,
     fields::{Fields, Form, unsupported},
+    limits::Limits,
     messages,
     request::{EFFORT, Text, Wanted},
     responses::{self, Asked},
     slots::{Slots, Turn},
     tools::Style,
-    write::Limits,
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;

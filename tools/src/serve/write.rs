@@ -1,22 +1,20 @@
 //! One answer: a prompt's text written on until the model ends, enough is there, or a text comes that ends it.
 
-use std::{
-    ops::ControlFlow,
-    time::{Duration, Instant},
-};
+use std::ops::ControlFlow;
 
 use halite::{
-    CancelToken, Divided, Generator, JsonSchema, Next, RunOptions, Sampler, Sampling, Sequence, Stop,
-    StopTexts, TextDecoder, Thoughts,
+    Divided, Generator, JsonSchema, Next, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder, Thoughts,
 };
 use hyper::StatusCode;
 
 use super::{
+    call::Call,
     call_forms,
-    calls::{Call, Scanner},
+    calls::Scanner,
     echo,
     error::Refusal,
     likely::Told,
+    limits::{Limits, checked},
     request::Wanted,
     slots::Slots,
     together::{Seat, Together},
@@ -25,7 +23,7 @@ use super::{
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
 /// What was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     pub text: String,
     /// What the model thought before.
@@ -52,26 +50,6 @@ pub(super) struct Piece<'a> {
     pub thoughts: &'a str,
     /// How likely its tokens were.
     pub told: &'a [Told],
-}
-
-/// What ends the work on a request.
-#[derive(Clone, Debug)]
-pub(super) struct Limits {
-    /// How long a prompt may take, and an answer.
-    pub timeout: Duration,
-    pub cancel: CancelToken,
-}
-
-impl Limits {
-    /// When work that begins now has to be over.
-    pub fn deadline(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.timeout)
-    }
-
-    /// For calls that begin now.
-    pub fn options(&self) -> RunOptions {
-        RunOptions::new().timeout(self.timeout).cancel(&self.cancel)
-    }
 }
 
 /// An answer while it is written.
@@ -117,6 +95,30 @@ fn scanner(wanted: &Wanted) -> Option<Scanner> {
     wanted.tools.as_ref().map(|_| if is_forced { Scanner::of_calls() } else { Scanner::default() })
 }
 
+/// A sequence with a prompt, how many of its tokens were there, and how likely all were, each with so many others, if somebody wants to know.
+fn begin(
+    slots: &Slots,
+    prompt: &[u32],
+    likely: Option<usize>,
+    limits: &Limits,
+) -> Result<(Sequence, usize, Vec<Told>)> {
+    let mut sequence = slots.take(prompt)?;
+    let begun = match likely {
+        Some(count) => echo::read(&mut sequence, prompt, count, limits).map(|read| (0, read)),
+        None => {
+            let kept = sequence.prompt(prompt, &limits.options());
+            kept.map(|kept| (kept, Vec::new())).map_err(|error| Refusal::of(&error))
+        }
+    };
+    match begun {
+        Ok((kept, read)) => Ok((sequence, kept, read)),
+        Err(refusal) => {
+            slots.give(sequence);
+            Err(refusal)
+        }
+    }
+}
+
 /// Writes an answer, and tells text as soon as it is sure. `echo` is a text that it begins with, the prompt; `number` tells several
 /// answers to the same prompt apart.
 pub(super) fn write<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>>(
@@ -127,21 +129,7 @@ pub(super) fn write<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>>(
     limits: &Limits,
     told: F,
 ) -> Result<Answer> {
-    let mut sequence = slots.take(prompt)?;
-    let begun = match wanted.likely.filter(|_| echo.is_some()) {
-        Some(count) => echo::read(&mut sequence, prompt, count, limits).map(|read| (0, read)),
-        None => {
-            let kept = sequence.prompt(prompt, &limits.options());
-            kept.map(|kept| (kept, Vec::new())).map_err(|error| Refusal::of(&error))
-        }
-    };
-    let (kept, read) = match begun {
-        Ok(begun) => begun,
-        Err(refusal) => {
-            slots.give(sequence);
-            return Err(refusal);
-        }
-    };
+    let (sequence, kept, read) = begin(slots, prompt, wanted.likely.filter(|_| echo.is_some()), limits)?;
     let generator = slots.generator().clone();
     // Where a model thinks first, an answer follows what it has to from its beginning on, not from that of the thoughts.
     let later = wanted.thoughts.as_ref().is_some_and(Thoughts::is_thinking);
@@ -158,16 +146,7 @@ pub(super) fn write<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>>(
         scanner: scanner(wanted),
         decoder: TextDecoder::default(),
         stops: StopTexts::new(&wanted.stops),
-        answer: Answer {
-            text: String::new(),
-            thoughts: String::new(),
-            tokens: 0,
-            thinking: 0,
-            kept,
-            reason: "stop",
-            told: read,
-            calls: Vec::new(),
-        },
+        answer: Answer { kept, reason: "stop", told: read, ..Answer::default() },
         most: wanted.most.unwrap_or(usize::MAX),
         gone: 0,
         told,
@@ -337,19 +316,5 @@ impl<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
             _ => "stop",
         };
         Ok(self.answer)
-    }
-}
-
-/// Whether the work may go on.
-pub(super) fn checked(limits: &Limits, deadline: Option<Instant>) -> Result<()> {
-    if limits.cancel.is_cancelled() {
-        return Err(Refusal::with(StatusCode::SERVICE_UNAVAILABLE, "cancelled while an answer was written"));
-    }
-    match deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-        true => Err(Refusal::with(
-            StatusCode::GATEWAY_TIMEOUT,
-            "the time for a request is over (halite serve --timeout)",
-        )),
-        false => Ok(()),
     }
 }

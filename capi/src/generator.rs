@@ -228,13 +228,51 @@ pub unsafe extern "C" fn halite_generator_chat(
     call("halite_generator_chat", || unsafe {
         let out = Out::handle(out, "out")?;
         let generator = raw::handle(generator, "generator")?;
-        let stated = raw::slice(messages, count, "messages")?.iter();
-        let messages = stated.map(|message| {
-            Ok(Message::new(raw::text(message.role, "role")?, raw::text(message.content, "content")?))
-        });
-        out.give(halite_blob::new(generator.0.chat(&messages.collect::<Result<Vec<_>>>()?)?));
+        out.give(halite_blob::new(generator.0.chat(&stated(messages, count)?)?));
         Ok(())
     })
+}
+
+/// The same with tools that the model may call, and values that its template may know; each is NULL for none. `tools` is a list as JSON,
+/// in OpenAI's form (`[{"type": "function", "function": {…}}]`), `values` an object as JSON, such as `{"enable_thinking": false}`.
+/// Values that the template does not know change nothing. It is an error if the template takes no tools.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn halite_generator_chat_with(
+    generator: *const halite_generator,
+    messages: *const halite_message,
+    count: usize,
+    tools: *const c_char,
+    values: *const c_char,
+    out: *mut *mut halite_blob,
+) -> *mut halite_error {
+    // SAFETY: the contract of the interface.
+    call("halite_generator_chat_with", || unsafe {
+        let out = Out::handle(out, "out")?;
+        let generator = raw::handle(generator, "generator")?;
+        let tools = raw::optional_text(tools, "tools")?;
+        let values = raw::optional_text(values, "values")?.unwrap_or("{}");
+        let messages = stated(messages, count)?;
+        let made = generator.0.chat_with_values(&messages, tools, values, &halite::RunOptions::new())?;
+        out.give(halite_blob::new(made));
+        Ok(())
+    })
+}
+
+/// Messages as a program states them.
+///
+/// # Safety
+/// There are so many of them.
+unsafe fn stated(messages: *const halite_message, count: usize) -> Result<Vec<Message>> {
+    // SAFETY: the contract of the interface.
+    let all = unsafe { raw::slice(messages, count, "messages")? };
+    let one = |message: &halite_message| {
+        // SAFETY: the same.
+        let (role, content) =
+            unsafe { (raw::text(message.role, "role")?, raw::text(message.content, "content")?) };
+        Ok(Message::new(role, content))
+    };
+    all.iter().map(one).collect()
 }
 
 /// A sequence without tokens. Memory for its caches is taken when it gets some.

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 /// Incompatible changes of this interface. 0 while it is young: then a change of the minor number may be incompatible, too.
 pub const HALITE_C_ABI_MAJOR: u32 = 0;
 /// Compatible additions to this interface.
-pub const HALITE_C_ABI_MINOR: u32 = 8;
+pub const HALITE_C_ABI_MINOR: u32 = 9;
 
 /// The version of the library, such as `0.1.0`. The text is valid until the process ends.
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@
 mod common;
 
 use std::{
-    ffi::{CStr, CString, c_void},
+    ffi::{CStr, CString, c_char, c_void},
     ptr,
 };
 
@@ -230,6 +230,18 @@ fn conversations_and_texts_become_tokens() {
     unsafe {
         let prompt = taken(made(|out| halite_generator_chat(generator, &message, 1, out)).unwrap());
         assert!(prompt.ends_with(b"<|turn|>assistant\n"));
+        let with = |tools: *const c_char, values: *const c_char| {
+            made(|out| halite_generator_chat_with(generator, &message, 1, tools, values, out))
+        };
+        assert_eq!(taken(with(ptr::null(), c"{\"other\": 1}".as_ptr()).unwrap()), prompt);
+        for (tools, values, wrong) in [
+            (ptr::null(), c"{\"messages\": []}".as_ptr(), "'messages'"),
+            (ptr::null(), c"[".as_ptr(), "template"),
+            (c"[]".as_ptr(), ptr::null(), "takes no tools"),
+        ] {
+            let told = with(tools, values).unwrap_err().text;
+            assert!(told.contains(wrong), "{told}");
+        }
         let prompt = CString::new(prompt).unwrap();
         let tokens = |with_control| {
             owned(

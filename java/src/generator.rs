@@ -119,19 +119,25 @@ pub extern "system" fn Java_org_halite_Native_generatorIsEnd<'local>(
     })
 }
 
-/// The prompt of a conversation: roles and contents in turns.
+/// The prompt of a conversation: roles and contents in turns; tools and other values, as JSON, or none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_halite_Native_generatorChat<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
     generator: jlong,
     messages: JObjectArray<'local, JString<'local>>,
+    tools: JString<'local>,
+    values: JString<'local>,
 ) -> JString<'local> {
     enter(env, |env| {
         let texts = convert::texts(env, &messages)?;
         let messages: Vec<Message> =
             texts.chunks_exact(2).map(|pair| Message::new(&*pair[0], &*pair[1])).collect();
-        let prompt = held::generator(generator)?.chat(&messages)?;
+        let (tools, values) = (convert::optional_text(env, &tools)?, convert::optional_text(env, &values)?);
+        let values = values.as_deref().unwrap_or("{}");
+        let options = halite::RunOptions::new();
+        let prompt =
+            held::generator(generator)?.chat_with_values(&messages, tools.as_deref(), values, &options)?;
         Ok(env.new_string(prompt)?)
     })
 }

@@ -20,7 +20,7 @@ _Value = Union["Tensor", "Opaque", ArrayLike, bytes, None, _List[Any]]
 _Inputs = Union[Mapping[str, _Value], _List[_Value], _Value]
 _Told = Union[bool, Callable[["Progress"], object], None]
 _Sizes = Union[int, tuple[int, int], Iterable[int]]
-_ChatMessage = Union[Mapping[str, str], tuple[str, str]]
+_ChatMessage = Union[Mapping[str, Any], tuple[str, str]]
 _Prompt = Union[str, _List[int], Iterable[_ChatMessage]]
 _MemoryKind = Literal["opaque-fd", "dma-buf", "host", "android-hardware-buffer", "opaque-win32"]
 
@@ -285,7 +285,13 @@ class Generator:
     def tokenize(self, text: str, *, control: bool = False) -> list[int]: ...
     def text(self, tokens: _List[int]) -> str: ...
     def is_end(self, token: int) -> bool: ...
-    def chat(self, messages: Iterable[_ChatMessage]) -> str: ...
+    def chat(
+        self,
+        messages: Iterable[_ChatMessage],
+        *,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> str: ...
     @property
     def context(self) -> int: ...
     @property

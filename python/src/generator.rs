@@ -210,10 +210,22 @@ impl Generator {
         self.0.is_end(token)
     }
 
-    /// The prompt of a conversation, by the model's chat template, up to where the model is to answer.
-    fn chat(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<String> {
+    /// The prompt of a conversation, by the model's chat template, up to where the model is to answer. `tools` are those that the model
+    /// may call, a list in OpenAI's form, and `values` others that the template may know, by name, such as `{"enable_thinking": False}`.
+    #[pyo3(signature = (messages, *, tools=None, values=None))]
+    fn chat(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
         let messages = prompt::messages(messages)?;
-        short(py, || self.0.chat(&messages))
+        let tools = tools.map(prompt::json).transpose()?;
+        let values = values.map(prompt::json).transpose()?;
+        let values = values.as_deref().unwrap_or("{}");
+        let options = halite::RunOptions::new();
+        short(py, || self.0.chat_with_values(&messages, tools.as_deref(), values, &options))
     }
 
     /// How many tokens a sequence has room for.

@@ -8,7 +8,12 @@ use pyo3::{
 
 use crate::{error::invalid, work::short};
 
-/// Messages: dictionaries with `role` and `content`, or pairs of these.
+/// A value as JSON.
+pub fn json(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.py().import("json")?.call_method1("dumps", (value,))?.extract()
+}
+
+/// Messages: dictionaries with `role`, `content` and what else a template may know, or pairs of these two.
 pub fn messages(given: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
     let py = given.py();
     let wrong = || {
@@ -16,14 +21,28 @@ pub fn messages(given: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
     };
     let one = |message: PyResult<Bound<'_, PyAny>>| {
         let message = message?;
-        let (role, content): (String, String) = match message.cast::<PyDict>() {
-            Ok(fields) => {
-                let text = |name| fields.get_item(name)?.ok_or_else(wrong)?.extract().map_err(|_| wrong());
-                (text("role")?, text("content")?)
-            }
-            Err(_) => message.extract().map_err(|_| wrong())?,
+        let Ok(fields) = message.cast::<PyDict>() else {
+            let (role, content): (String, String) = message.extract().map_err(|_| wrong())?;
+            return Ok(Message::new(role, content));
         };
-        Ok(Message::new(role, content))
+        let text = |name| -> PyResult<String> {
+            fields.get_item(name)?.ok_or_else(wrong)?.extract().map_err(|_| wrong())
+        };
+        let calls = fields.get_item("tool_calls")?.is_some_and(|calls| !calls.is_none());
+        let content = match fields.get_item("content")? {
+            // What calls tools need not say anything.
+            None if calls => String::new(),
+            Some(content) if calls && content.is_none() => String::new(),
+            _ => text("content")?,
+        };
+        let mut made = Message::new(text("role")?, content);
+        for (name, value) in fields.iter() {
+            let name: String = name.extract().map_err(|_| wrong())?;
+            if !["role", "content"].contains(&name.as_str()) && !value.is_none() {
+                made = made.with(name, json(&value)?);
+            }
+        }
+        Ok(made)
     };
     given.try_iter().map_err(|_| wrong())?.map(one).collect()
 }

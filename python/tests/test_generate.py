@@ -75,6 +75,12 @@ def test_texts_end_an_answer_and_are_not_told(llama, told):
 def test_prompts_are_texts_tokens_and_messages(gemma):
     text = gemma.chat([{"role": "user", "content": "in the"}])
     assert text.endswith("<|turn|>assistant\n") and gemma.chat([("user", "in the")]) == text
+    said = {"role": "user", "content": "in the", "name": "x", "tool_calls": [{"function": {"name": "f"}}]}
+    assert gemma.chat([said], values={"enable_thinking": False}) == text
+    with pytest.raises(halite.Error, match="messages"):
+        gemma.chat([said], values={"messages": []})
+    with pytest.raises(halite.Error, match="takes no tools"):
+        gemma.chat([said], tools=[{"type": "function", "function": {"name": "f"}}])
     tokens = gemma.tokenize(text, control=True)
     plain = gemma.tokenize(text)
     assert len(plain) > len(tokens), "names of control tokens in a text are plain text"

@@ -4,11 +4,13 @@
 //! Internal to Halite; programs use the crate `halite`. Knows neither devices nor graphs.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod charsmap;
 mod chat;
 mod cheapest;
 mod constrained;
 mod decode;
+mod divided;
 mod error;
 mod families;
 mod joined;
@@ -27,6 +29,7 @@ mod scores;
 mod special;
 mod split;
 mod stops;
+mod thoughts;
 mod tokenizer;
 mod unigram;
 mod vocabulary;
@@ -34,10 +37,12 @@ mod vocabulary;
 pub use chat::{ChatTemplate, Message, Told};
 pub use constrained::TokenTexts;
 pub use decode::Decoder;
+pub use divided::Divided;
 pub use error::TextError;
 pub use read::TextFiles;
 pub use sample::{Likely, Sampler, Sampling};
 pub use schema::{Schema, SchemaText};
 pub use stops::StopTexts;
+pub use thoughts::Thoughts;
 pub use tokenizer::Tokenizer;
 pub use vocabulary::{TokenKind, Vocabulary};

@@ -108,8 +108,8 @@ pub struct Likely {
 }
 
 impl Likely {
-    /// Of a token by the logits of all.
-    fn of(token: u32, logits: &[f32], count: usize) -> Option<Likely> {
+    /// Of a token by the logits of all, with so many of the most likely ones. `None` where there is no such logit.
+    pub fn of(token: u32, logits: &[f32], count: usize) -> Option<Likely> {
         let own = *logits.get(token as usize)?;
         let numbers = || logits.iter().copied().filter(|logit| !logit.is_nan());
         let first = numbers().reduce(f32::max)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use halite::{CacheType, ChooseOn, Generator, GeneratorOptions, SessionBuilder};
 
 use crate::{
@@ -40,6 +40,29 @@ impl CacheTypeFlags {
     /// Whether another than the default was asked for.
     pub(crate) fn are_given(&self) -> bool {
         [self.keys, self.values] != [CacheType::default(); 2]
+    }
+}
+
+/// Whether what a model thinks is told apart from what it says.
+#[derive(Args, Clone, Debug)]
+pub struct ThoughtFlags {
+    /// What becomes of what a model thinks before it answers
+    #[arg(long = "reasoning-format", default_value = "auto", value_name = "FORMAT")]
+    format: ThoughtFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ThoughtFormat {
+    /// It is told apart, as 'reasoning_content', where the model marks it as models are used to
+    Auto,
+    /// It is a part of the answer, with its marks
+    None,
+}
+
+impl ThoughtFlags {
+    /// Whether thoughts are told apart.
+    pub(crate) fn are_parted(&self) -> bool {
+        self.format == ThoughtFormat::Auto
     }
 }
 

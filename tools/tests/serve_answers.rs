@@ -307,3 +307,129 @@ fn the_lack_of_a_gpu_is_told_once() {
     child.wait().unwrap();
     assert!(log.matches("no GPU can be used").count() <= 1, "{log}");
 }
+
+/// A copy of a small model whose prompts end with the beginning of thoughts.
+fn thinking(folder: &Path) -> std::path::PathBuf {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
+    let mut bytes = std::fs::read(data).unwrap();
+    let (from, to) = (b"%}<|turn|>assistant\n{%", b"%}<|turn|>a\n<think>\n{%");
+    let at = bytes.windows(from.len()).position(|own| own == from).unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to);
+    let path = folder.join("thinking.gguf");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn thoughts_are_told_apart_from_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = thinking(folder.path());
+    let mut command = common::command("halite");
+    command.arg("serve").arg(&model).arg("--context=512");
+    let Some(server) = Server::begin(command) else { return };
+    let mut request =
+        json!({"messages": [{"role": "user", "content": "in the"}], "max_tokens": 6, "temperature": 0});
+    let (status, made) = server.post("/v1/chat/completions", &request);
+    assert_eq!(status, 200, "{made}");
+    let message = &made["choices"][0]["message"];
+    let thoughts = message["reasoning_content"].as_str().unwrap().to_owned();
+    assert_eq!(message["content"], "", "{made}");
+    assert_eq!(
+        made["usage"]["completion_tokens_details"]["reasoning_tokens"],
+        made["usage"]["completion_tokens"]
+    );
+    // The same in a stream, as a part of the answer, and by the tool.
+    let mut streamed = request.clone();
+    streamed["stream"] = true.into();
+    let (_, events) = server.post("/v1/chat/completions", &streamed);
+    let pieces = events.as_str().unwrap().lines().filter_map(|line| line.strip_prefix("data: "));
+    let pieces = pieces.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+    let pieces =
+        pieces.filter_map(|own| own["choices"][0]["delta"]["reasoning_content"].as_str().map(str::to_owned));
+    assert_eq!(pieces.collect::<String>(), thoughts);
+    let (_, response) =
+        server.post("/v1/responses", &json!({"input": "in the", "max_output_tokens": 6, "temperature": 0}));
+    assert_eq!(
+        (&response["output"][0]["type"], &response["output"][0]["content"][0]["text"]),
+        (&json!("reasoning"), &json!(thoughts))
+    );
+    request["reasoning_format"] = "none".into();
+    let (_, whole) = server.post("/v1/chat/completions", &request);
+    let message = &whole["choices"][0]["message"];
+    assert_eq!(message["content"].as_str().unwrap().trim(), thoughts.trim());
+    assert!(message.get("reasoning_content").is_none());
+    let (status, told) =
+        server.post("/v1/chat/completions", &json!({"messages": [], "reasoning_format": "x"}));
+    assert_eq!((status, &told["error"]["param"]), (400, &json!("reasoning_format")));
+    schemas_begin_behind_thoughts(&server, request, &thoughts);
+    told_by_the_tool(&model, &thoughts);
+}
+
+/// The tool tells the same thoughts apart.
+fn told_by_the_tool(model: &Path, thoughts: &str) {
+    let path = model.display().to_string();
+    let flags =
+        ["--device=vulkan", "--max-tokens=6", "--temperature=0", "--chat", "--prompt=in the", "--json"];
+    let own = |more: &[&str]| {
+        let made = common::run("halite", &[&["generate", &path], &flags[..], more].concat());
+        let made: Value = serde_json::from_str(&made.stdout).unwrap();
+        (made["reasoning_content"].clone(), made["text"].as_str().unwrap().trim().to_owned())
+    };
+    assert_eq!(own(&[]), (json!(thoughts), String::new()));
+    assert_eq!(own(&["--reasoning-format=none"]), (Value::Null, thoughts.trim().to_owned()));
+}
+
+fn schemas_begin_behind_thoughts(server: &Server, mut request: Value, thoughts: &str) {
+    // Where thoughts are not told apart, what follows a schema comes at once; where they are, behind them.
+    let schema = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1, 2]}}});
+    request["response_format"] = schema;
+    let (_, made) = server.post("/v1/chat/completions", &request);
+    assert!(["1", "2"].map(Value::from).contains(&made["choices"][0]["message"]["content"]), "{made}");
+    request["reasoning_format"] = "auto".into();
+    let (_, made) = server.post("/v1/chat/completions", &request);
+    assert_eq!(made["choices"][0]["message"]["reasoning_content"], json!(thoughts));
+}
+
+#[test]
+fn prompts_are_a_part_of_answers() {
+    let Some(server) = Server::start("llama.gguf", &["--parallel=2"]) else { return };
+    let prompt = "the then";
+    let plain = json!({"prompt": prompt, "max_tokens": 4, "temperature": 0, "logprobs": 2});
+    let (_, made) = server.post("/v1/completions", &plain);
+    let written = made["choices"][0].clone();
+    let mut request = plain.clone();
+    request["echo"] = true.into();
+    let (status, echoed) = server.post("/v1/completions", &request);
+    assert_eq!(status, 200, "{echoed}");
+    let own = &echoed["choices"][0];
+    assert_eq!(own["text"], format!("{prompt}{}", written["text"].as_str().unwrap()));
+    let list = |choice: &Value, name: &str| choice["logprobs"][name].as_array().unwrap().clone();
+    let count = made["usage"]["prompt_tokens"].as_u64().unwrap() as usize;
+    for name in ["tokens", "token_logprobs", "top_logprobs"] {
+        let (all, answer) = (list(own, name), list(&written, name));
+        assert_eq!(all.len(), count + answer.len(), "{name}");
+        if name == "tokens" {
+            assert_eq!(all[count..], answer);
+        }
+    }
+    let logprobs = list(own, "token_logprobs");
+    assert!(logprobs[0].is_null() && list(own, "top_logprobs")[0].is_null(), "{own}");
+    for (all, answer) in logprobs[count..].iter().zip(list(&written, "token_logprobs")) {
+        assert!((all.as_f64().unwrap() - answer.as_f64().unwrap()).abs() < 1e-2, "{own} {written}");
+    }
+    // How likely a text is: each token as if it had been written, and nothing is written.
+    let text = own["text"].clone();
+    let asked = json!({"prompt": text, "max_tokens": 0, "echo": true, "logprobs": 0});
+    let (_, scored) = server.post("/v1/completions", &asked);
+    assert_eq!((&scored["choices"][0]["text"], &scored["usage"]["completion_tokens"]), (&text, &json!(0)));
+    let streamed = json!({"prompt": prompt, "max_tokens": 4, "temperature": 0, "echo": true, "stream": true});
+    let (_, events) = server.post("/v1/completions", &streamed);
+    assert_eq!(self::streamed(&events, 0), own["text"].as_str().unwrap());
+    let several = json!({"prompt": [prompt, "in"], "n": 2, "max_tokens": 1, "echo": true});
+    let (_, made) = server.post("/v1/completions", &several);
+    let texts = [0, 1, 2, 3].map(|place| made["choices"][place]["text"].as_str().unwrap().to_owned());
+    assert!(
+        texts[..2].iter().all(|text| text.starts_with(prompt))
+            && texts[2..].iter().all(|text| text.starts_with("in"))
+    );
+}

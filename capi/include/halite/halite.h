@@ -73,7 +73,7 @@
 #define HALITE_C_ABI_MAJOR 0
 
 /// Compatible additions to this interface.
-#define HALITE_C_ABI_MINOR 8
+#define HALITE_C_ABI_MINOR 9
 
 /// No token.
 #define HALITE_NO_TOKEN 4294967295
@@ -1587,6 +1587,18 @@ halite_error *halite_generator_chat(const halite_generator *generator,
                                     const halite_message *messages,
                                     size_t count,
                                     halite_blob **out);
+
+/// The same with tools that the model may call, and values that its template may know; each is NULL for none. `tools` is a list as JSON,
+/// in OpenAI's form (`[{"type": "function", "function": {…}}]`), `values` an object as JSON, such as `{"enable_thinking": false}`.
+/// Values that the template does not know change nothing. It is an error if the template takes no tools.
+HALITE_API
+HALITE_CHECK
+halite_error *halite_generator_chat_with(const halite_generator *generator,
+                                         const halite_message *messages,
+                                         size_t count,
+                                         const char *tools,
+                                         const char *values,
+                                         halite_blob **out);
 
 /// A sequence without tokens. Memory for its caches is taken when it gets some.
 HALITE_API

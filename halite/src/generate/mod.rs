@@ -32,7 +32,9 @@ pub use caches::CacheType;
 pub use choosing::ChooseOn;
 pub use drafting::Drafted;
 pub use embed::Embedder;
-pub use halite_text::{Decoder as TextDecoder, Likely, Message, Sampler, Sampling, StopTexts, TokenTexts};
+pub use halite_text::{
+    Decoder as TextDecoder, Divided, Likely, Message, Sampler, Sampling, StopTexts, Thoughts, TokenTexts,
+};
 pub use members::Next;
 pub use run::{Piece, Stop};
 pub use schema::JsonSchema;
@@ -254,6 +256,38 @@ impl Generator {
     pub fn chat_with_tools(&self, messages: &[Message], tools: &str, options: &RunOptions) -> Result<String> {
         self.check_tools(Some(tools))?;
         self.chat_rendered(messages, Told { tools: Some(tools), values: None }, options)
+    }
+
+    /// What tells thoughts apart from the answer in the text behind a prompt, by the marks that the model's template and its tokens have.
+    /// Control tokens may be marks: [`Generator::bytes_for`] has their names, too.
+    ///
+    /// ```no_run
+    /// # fn divided(generator: &halite::Generator, prompt: &str, tokens: &[u32]) {
+    /// let (mut thoughts, mut decoder) = (generator.thoughts(prompt), halite::TextDecoder::default());
+    /// for token in tokens {
+    ///     let part = thoughts.push(&decoder.push(&generator.bytes_for(*token, &thoughts)));
+    ///     print!("{}", part.answer);
+    /// }
+    /// println!("{}", thoughts.finish().answer);
+    /// # }
+    /// ```
+    pub fn thoughts(&self, prompt: &str) -> Thoughts {
+        let vocabulary = self.inner.tokenizer.vocabulary();
+        let template = self.inner.template.as_ref();
+        Thoughts::new(prompt, |mark| {
+            vocabulary.find(mark.as_bytes()).is_some() || template.is_some_and(|own| own.has(mark))
+        })
+    }
+
+    /// The bytes of a token's text, as [`Generator::bytes`], with those of control tokens that divide thoughts from the answer.
+    pub fn bytes_for(&self, token: u32, thoughts: &Thoughts) -> Vec<u8> {
+        let bytes = self.bytes(token);
+        if !bytes.is_empty() {
+            return bytes;
+        }
+        let control = self.bytes_with_control(token);
+        let is_wanted = std::str::from_utf8(&control).is_ok_and(|text| thoughts.wants(text));
+        if is_wanted { control } else { bytes }
     }
 
     fn check_tools(&self, tools: Option<&str>) -> Result<()> {

@@ -72,6 +72,7 @@ impl Message {
 #[derive(Debug)]
 pub struct ChatTemplate {
     template: Template,
+    source: Box<str>,
     begin: String,
     end: String,
 }
@@ -121,12 +122,17 @@ impl ChatTemplate {
         let template = parse::parse(source).map_err(|fault| {
             TextError::metadata(KEY, format!("is no template that can be read: {}", told(&fault)))
         })?;
-        Ok(ChatTemplate { template, begin: begin.into(), end: end.into() })
+        Ok(ChatTemplate { template, source: source.into(), begin: begin.into(), end: end.into() })
     }
 
     /// Whether the template tells a model which tools there are.
     pub fn takes_tools(&self) -> bool {
         self.asks_for("tools")
+    }
+
+    /// Whether the template has a text somewhere.
+    pub fn has(&self, text: &str) -> bool {
+        self.source.contains(text)
     }
 
     /// Whether the template looks at a value of this name.

@@ -8,7 +8,7 @@ use halite::Sampling;
 use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
-    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, DraftFlags, LanguageModelFlags},
+    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, DraftFlags, LanguageModelFlags, ThoughtFlags},
 };
 
 const EXAMPLES: &str = "\
@@ -103,6 +103,8 @@ pub struct Flags {
     pub(super) json_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    #[command(flatten)]
+    pub(super) thoughts: ThoughtFlags,
     /// Text that ends what is written, and is not written. May be repeated
     #[arg(long = "stop", value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) stops: Vec<String>,

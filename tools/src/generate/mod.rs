@@ -10,7 +10,8 @@ use std::{
 };
 
 use halite::{
-    Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop, StopTexts,
+    Divided, Generator, GeneratorOptions, JsonSchema, Message, Piece, RunOptions, Sampler, Sequence, Stop,
+    StopTexts, TextDecoder, Thoughts,
 };
 
 pub use self::flags::Flags;
@@ -40,14 +41,14 @@ fn run(flags: &Flags) -> Result<()> {
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
     progress::go_on("generating text");
-    let tokens = prompt_tokens(flags, &generator, &prompt)?;
+    let (tokens, thoughts) = prompt_tokens(flags, &generator, &prompt)?;
     let mut report = Report::new(&generator, started.elapsed(), tokens.len());
     let mut sequence = generator.sequence()?;
     sequence.ignore_end(flags.ignore_end);
     let began = Instant::now();
     sequence.prompt(&tokens, &options).inspect_err(interrupt::note)?;
     report.prompt = began.elapsed();
-    let mut writer = Writer::new(&mut out, !flags.json);
+    let mut writer = Writer::new(&mut out, !flags.json, thoughts);
     let sampler = |schema: &JsonSchema| generator.schema_sampler(sampling.clone(), schema);
     let mut sampler = schema.as_ref().map_or_else(|| Sampler::new(sampling.clone()), sampler);
     let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
@@ -104,11 +105,49 @@ struct Writer<'a> {
     /// What a stranger's model writes must not be orders to it.
     is_terminal: bool,
     failure: Option<std::io::Error>,
+    /// What tells thoughts apart, in conversations.
+    thoughts: Option<Thoughts>,
+    decoder: TextDecoder,
 }
 
 impl<'a> Writer<'a> {
-    fn new(out: &'a mut dyn Write, shows: bool) -> Writer<'a> {
-        Writer { out, shows, is_terminal: std::io::stdout().is_terminal(), failure: None }
+    fn new(out: &'a mut dyn Write, shows: bool, thoughts: Option<Thoughts>) -> Writer<'a> {
+        let is_terminal = std::io::stdout().is_terminal();
+        Writer { out, shows, is_terminal, failure: None, thoughts, decoder: TextDecoder::default() }
+    }
+
+    /// The text that a token completes, with marks of thoughts in conversations.
+    fn text(&mut self, generator: &Generator, piece: &Piece) -> String {
+        match &self.thoughts {
+            Some(thoughts) => self.decoder.push(&generator.bytes_for(piece.token, thoughts)),
+            None => piece.text.clone(),
+        }
+    }
+
+    /// Tells text that is sure: thoughts to the report, and the rest to both.
+    fn tell(&mut self, text: &str, report: &mut Report) -> ControlFlow<()> {
+        let Some(thoughts) = &mut self.thoughts else {
+            report.text.push_str(text);
+            return self.show(text);
+        };
+        let part = thoughts.push(text);
+        self.tell_parts(part, report)
+    }
+
+    fn tell_parts(&mut self, part: Divided, report: &mut Report) -> ControlFlow<()> {
+        if !part.thoughts.is_empty() {
+            report.thoughts.get_or_insert_default().push_str(&part.thoughts);
+        }
+        report.text.push_str(&part.answer);
+        self.show(&part.answer)
+    }
+
+    /// Tells what was held back, when nothing comes any more.
+    fn end(&mut self, rest: &str, report: &mut Report) {
+        _ = self.tell(rest, report);
+        if let Some(part) = self.thoughts.as_mut().map(Thoughts::finish) {
+            _ = self.tell_parts(part, report);
+        }
     }
 
     fn show(&mut self, text: &str) -> ControlFlow<()> {
@@ -135,20 +174,18 @@ fn write_on(
     report: &mut Report,
 ) -> halite::Result<Stop> {
     let (began, mut stops) = (Instant::now(), StopTexts::new(&flags.stops));
+    let generator = sequence.generator().clone();
     let told = |piece: &Piece| {
-        let (text, is_stopped) = stops.push(&piece.text);
+        let (text, is_stopped) = stops.push(&writer.text(&generator, piece));
         report.tokens.push(piece.token);
-        report.text.push_str(&text);
         report.is_stopped = is_stopped;
         report.generation = began.elapsed();
-        let shown = writer.show(&text);
+        let shown = writer.tell(&text, report);
         if is_stopped { ControlFlow::Break(()) } else { shown }
     };
     let stop = sequence.generate(sampler, flags.max_tokens, options, told).inspect_err(interrupt::note);
     // What may have been the beginning of a text that ends it.
-    let rest = stops.finish();
-    report.text.push_str(&rest);
-    let _ = writer.show(&rest);
+    writer.end(&stops.finish(), report);
     report.generation = began.elapsed();
     report.stop = stop.as_ref().ok().copied();
     stop
@@ -192,12 +229,20 @@ fn prompt_text(flags: &Flags) -> Result<String> {
     }
 }
 
-fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<Vec<u32>> {
+/// The tokens of the prompt, and what tells thoughts apart in what is written behind it.
+fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<(Vec<u32>, Option<Thoughts>)> {
+    let mut thoughts = None;
     let tokens = if flags.chat {
         let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
         let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
         let values = flags.template_values.as_deref().unwrap_or("{}");
-        let text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
+        let mut text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
+        if flags.json_schema.is_some() {
+            text.push_str(&generator.thoughts(&text).skip());
+        }
+        let own = generator.thoughts(&text);
+        // Whoever reads along reads all of it.
+        thoughts = Some(if flags.json && flags.thoughts.are_parted() { own } else { own.whole() });
         generator.tokenize(&text, true)
     } else {
         generator.tokenize(prompt, flags.special)
@@ -206,6 +251,6 @@ fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<V
         true => {
             Err(Failure::invalid("the prompt is empty, and the model has no token that texts begin with"))
         }
-        false => Ok(tokens),
+        false => Ok((tokens, thoughts)),
     }
 }

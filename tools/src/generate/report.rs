@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub generation: Duration,
     pub tokens: Vec<u32>,
     pub text: String,
+    /// What the model thought before, where that is told apart.
+    pub thoughts: Option<String>,
     pub stop: Option<Stop>,
     /// Whether a text came that ends it (`--stop`).
     pub is_stopped: bool,
@@ -45,6 +47,7 @@ impl Report {
             generation: Duration::ZERO,
             tokens: Vec::new(),
             text: String::new(),
+            thoughts: None,
             stop: None,
             is_stopped: false,
             memory: 0,
@@ -69,6 +72,7 @@ impl Report {
         });
         let report = json!({
             "text": self.text,
+            "reasoning_content": self.thoughts,
             "tokens": self.tokens,
             "stop": stop,
             "device": self.device,

@@ -1,9 +1,9 @@
 //! Answers in the forms of OpenAI's interface: completions and conversations, whole and in pieces, and vectors.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
-    calls::Call,
+    call::Call,
     error::Refusal,
     fields::Form,
     likely::{self, Told},
@@ -24,6 +24,8 @@ pub(super) struct Head {
 pub(super) struct Counts {
     pub prompt: usize,
     pub written: usize,
+    /// Those of them that were thoughts.
+    pub thinking: usize,
     /// Tokens of prompts that were there from earlier requests.
     pub kept: usize,
 }
@@ -35,6 +37,7 @@ impl Counts {
             "completion_tokens": self.written,
             "total_tokens": self.prompt + self.written,
             "prompt_tokens_details": {"cached_tokens": self.kept},
+            "completion_tokens_details": {"reasoning_tokens": self.thinking},
         })
     }
 }
@@ -56,6 +59,9 @@ impl Head {
         let choice = |(index, answer): (usize, &Answer)| match self.form {
             Form::Chat => {
                 let mut message = json!({"role": "assistant", "content": answer.text});
+                if !answer.thoughts.is_empty() {
+                    message["reasoning_content"] = answer.thoughts.as_str().into();
+                }
                 if !answer.calls.is_empty() {
                     message["tool_calls"] = self.call_list(index, &answer.calls).into();
                     if answer.text.is_empty() {
@@ -100,7 +106,16 @@ impl Head {
     pub fn piece(&self, index: usize, piece: Piece<'_>) -> Value {
         let likely = self.likely(piece.told);
         match self.form {
-            Form::Chat => self.chunk(index, json!({"content": piece.text}), likely, None),
+            Form::Chat => {
+                let mut delta = Map::new();
+                if !piece.thoughts.is_empty() {
+                    delta.insert("reasoning_content".to_owned(), piece.thoughts.into());
+                }
+                if !piece.text.is_empty() || delta.is_empty() {
+                    delta.insert("content".to_owned(), piece.text.into());
+                }
+                self.chunk(index, delta.into(), likely, None)
+            }
             Form::Completion => {
                 let choice =
                     json!({"index": index, "text": piece.text, "logprobs": likely, "finish_reason": null});

@@ -1,37 +1,10 @@
 //! Calls of tools in what a model writes, in the forms that models are used to.
 
-use serde_json::{Value, json};
-
-use super::tools::Tools;
-
-const TAG: &str = "<tool_call>";
-const TAG_END: &str = "</tool_call>";
-const LIST: &str = "[TOOL_CALLS]";
-const ARGUMENTS: &str = "[ARGS]";
-const PYTHON: &str = "<|python_tag|>";
-/// What calls begin with, where it is no JSON.
-const MARKS: [&str; 3] = [TAG, LIST, PYTHON];
-
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub name: String,
-    /// JSON, as text.
-    pub arguments: String,
-}
-
-impl Call {
-    /// As an answer has it.
-    pub fn json(&self, id: &str) -> Value {
-        json!({"id": id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}})
-    }
-}
-
-/// Whether a name of a control token is a part of calls: such tokens are text here.
-pub(super) fn is_mark(text: &[u8]) -> bool {
-    let all = MARKS.iter().chain(&[TAG_END, ARGUMENTS]);
-    all.into_iter().any(|mark| mark.as_bytes() == text)
-}
+use super::{
+    call::Call,
+    call_forms::{self, MARKS, Mark},
+    tools::Tools,
+};
 
 /// Divides what a model writes: text that is told at once, and what may be calls, which is kept to the end.
 #[derive(Debug, Default)]
@@ -70,15 +43,15 @@ impl Scanner {
         if self.state == State::Calls {
             return String::new();
         }
-        if let Some(place) = MARKS.iter().filter_map(|mark| self.held.find(mark)).min() {
+        if let Some((place, _)) = first_mark(&self.held) {
             self.state = State::Calls;
             let calls = self.held.split_off(place);
             return std::mem::replace(&mut self.held, calls);
         }
-        let begins = |start: &usize| MARKS.iter().any(|mark| mark.starts_with(&self.held[*start..]));
-        let longest = MARKS.iter().map(|mark| mark.len()).max().unwrap_or(0);
+        let begins = |start: &usize| MARKS.iter().any(|mark| mark.begin.starts_with(&self.held[*start..]));
+        let longest = MARKS.iter().map(|mark| mark.begin.len()).max().unwrap_or(0);
         let from = self.held.len().saturating_sub(longest);
-        let starts = self.held.char_indices().map(|(start, _)| start).filter(|start| *start >= from);
+        let starts = (from..self.held.len()).filter(|start| self.held.is_char_boundary(*start));
         let keep = starts.into_iter().find(begins).unwrap_or(self.held.len());
         let kept = self.held.split_off(keep);
         std::mem::replace(&mut self.held, kept)
@@ -86,7 +59,7 @@ impl Scanner {
 
     /// The rest: text, and calls of tools that there are.
     pub fn finish(self, tools: &Tools) -> (String, Vec<Call>) {
-        let found = if self.state == State::Calls { parsed(&self.held) } else { None };
+        let found = if self.state == State::Calls { parsed(&self.held, tools) } else { None };
         match found {
             Some((text, calls)) if !calls.is_empty() && calls.iter().all(|call| tools.has(&call.name)) => {
                 (text, calls)
@@ -96,72 +69,47 @@ impl Scanner {
     }
 }
 
+/// Where the first mark of calls is.
+fn first_mark(text: &str) -> Option<(usize, &'static Mark)> {
+    let places = MARKS.iter().filter_map(|mark| text.find(mark.begin).map(|place| (place, mark)));
+    places.min_by_key(|(place, _)| *place)
+}
+
 /// The calls of a text, and what is beside them; `None` where it has something that only looks like one.
-fn parsed(text: &str) -> Option<(String, Vec<Call>)> {
-    let trimmed = text.trim();
-    if trimmed.contains(TAG) {
-        return in_tags(trimmed);
-    }
-    if let Some(rest) = trimmed.strip_prefix(LIST) {
-        let mut calls = Vec::new();
-        for part in rest.split(LIST) {
-            match part.split_once(ARGUMENTS) {
-                Some((name, arguments)) => {
-                    let arguments: Value = serde_json::from_str(arguments.trim()).ok()?;
-                    calls.push(Call { name: name.trim().to_owned(), arguments: arguments.to_string() });
-                }
-                None => calls.extend(values(part)?),
-            }
-        }
-        return Some((String::new(), calls));
-    }
-    Some((String::new(), values(trimmed.strip_prefix(PYTHON).unwrap_or(trimmed))?))
-}
-
-fn in_tags(text: &str) -> Option<(String, Vec<Call>)> {
-    let (mut beside, mut calls) = (String::new(), Vec::new());
-    let mut parts = text.split(TAG);
-    beside.push_str(parts.next().unwrap_or_default().trim());
-    for part in parts {
-        let (call, behind) = part.split_once(TAG_END).unwrap_or((part, ""));
-        calls.extend(values(call)?);
-        beside.push_str(behind.trim());
-    }
-    Some((beside, calls))
-}
-
-/// Calls that are objects, or lists of them, one behind the other.
-fn values(text: &str) -> Option<Vec<Call>> {
-    let mut calls = Vec::new();
+fn parsed(text: &str, tools: &Tools) -> Option<(String, Vec<Call>)> {
     let mut rest = text.trim();
-    while !rest.is_empty() {
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        match values.next()?.ok()? {
-            Value::Array(all) => all.iter().try_for_each(|own| call(own).map(|own| calls.push(own)))?,
-            own => calls.push(call(&own)?),
-        }
-        rest = rest[values.byte_offset()..]
-            .trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');
+    if first_mark(rest).is_none() {
+        return Some((String::new(), call_forms::objects(rest)?));
     }
-    Some(calls)
-}
-
-fn call(value: &Value) -> Option<Call> {
-    let value = value.get("function").filter(|own| own.is_object()).unwrap_or(value);
-    let arguments = match value.get("arguments").or_else(|| value.get("parameters"))? {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    Some(Call { name: value.get("name")?.as_str()?.to_owned(), arguments })
+    let (mut beside, mut calls) = (String::new(), Vec::new());
+    while let Some((place, mark)) = first_mark(rest) {
+        beside.push_str(rest[..place].trim());
+        let inner = &rest[place + mark.begin.len()..];
+        // Some calls end where the next begins.
+        let (body, behind) = match inner.split_once(mark.end).filter(|_| !mark.end.is_empty()) {
+            Some((body, behind)) => (body, behind),
+            None => inner.split_at(inner.find(mark.begin).unwrap_or(inner.len())),
+        };
+        calls.extend((mark.read)(body.trim(), tools)?);
+        rest = behind;
+    }
+    beside.push_str(rest.trim());
+    Some((beside, calls))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::serve::fields::Fields;
 
     fn tools() -> Tools {
-        let function = |name: &str| json!({"type": "function", "function": {"name": name}});
+        let function = |name: &str| {
+            let parameters =
+                json!({"type": "object", "properties": {"s": {"type": "string"}, "a": {"type": "integer"}}});
+            json!({"type": "function", "function": {"name": name, "parameters": parameters}})
+        };
         let body = json!({"tools": [function("f"), function("g")]}).to_string();
         Tools::read(&Fields::read(body.as_bytes()).unwrap()).unwrap().unwrap()
     }
@@ -177,42 +125,92 @@ mod tests {
         (told + &rest, calls.into_iter().map(|own| (own.name, own.arguments)).collect())
     }
 
+    /// A text, what is beside its calls, and these: `f` with a number, `g` without arguments, `f` with a text.
+    const TEXTS: &[(&str, &str, &str)] = &[
+        ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>", "", "f"),
+        (
+            "Let me <see>. <tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>\n<tool_call>{\"name\":\"g\",\"arguments\":{}}",
+            "Let me <see>. ",
+            "fg",
+        ),
+        (
+            "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"g\", \"arguments\": {}}]",
+            "",
+            "fg",
+        ),
+        ("[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[CALL_ID]123456789[ARGS]{}", "", "fg"),
+        ("{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}", "", "fg"),
+        ("<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {\"a\": 1}}", "", "f"),
+        ("  {\"name\": \"f\", \"arguments\": \"{\\\"a\\\":1}\"}", "", "f"),
+        ("<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>", "", "f"),
+        (
+            "<tool_call>\n<function=f>\n<parameter=s>\n7 <b>\n\nx\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=g>\n</function>\n</tool_call>",
+            "",
+            "sg",
+        ),
+        ("I look.\n<function=f>{\"a\": 1}</function>", "I look.\n", "f"),
+        ("<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>", "", "f"),
+        (
+            "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>7 <b>\n\nx</arg_value>\n</tool_call>\n<tool_call>g\n</tool_call>",
+            "",
+            "sg",
+        ),
+        (
+            "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">1</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>",
+            "",
+            "fg",
+        ),
+        (
+            "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"s\" string=\"true\">7 <b>\n\nx</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+            "",
+            "s",
+        ),
+        (
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "",
+            "fg",
+        ),
+        (
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+            "",
+            "f",
+        ),
+        (
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
+            "",
+            "fg",
+        ),
+        ("<|tool_call_start|>[f(a=1), g()]<|tool_call_end|>Done.", "Done.", "fg"),
+        ("[f(s='7 <b>\\n\\nx'), g()]", "", "sg"),
+        ("<|tool_call>call:f{a:1}<tool_call|><|tool_call>call:g{}<tool_call|>", "", "fg"),
+        ("<|tool_call>call:f{s:<|\"|>7 <b>\n\nx<|\"|>}<tool_call|>", "", "s"),
+        ("<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]<|/tool_call|>", "", "f"),
+        ("<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", "", "f"),
+        ("<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]</TOOLCALL>", "", "f"),
+        (
+            "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"a\": 1}}\n]<|END_ACTION|>",
+            "",
+            "f",
+        ),
+        ("<|tools_prefix|>[{\"f\": {\"a\": 1}}, {\"g\": {}}]<|tools_suffix|>", "", "fg"),
+        (
+            "I look.\n<|channel|>commentary to=functions.f<|message|>{\"a\": 1}\n<|channel|>commentary to=functions.g <|constrain|>json<|message|>{}",
+            "I look.\n",
+            "fg",
+        ),
+    ];
+
     #[test]
     fn calls_are_found_in_all_forms() {
-        let one = ("f".to_owned(), r#"{"a":1}"#.to_owned());
-        let two = ("g".to_owned(), "{}".to_owned());
-        for (text, beside, calls) in [
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>", "", vec![&one]),
-            (
-                "Let me <see>. <tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>\n<tool_call>{\"name\":\"g\",\"arguments\":{}}",
-                "Let me <see>. ",
-                vec![&one, &two],
-            ),
-            (
-                "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"g\", \"arguments\": {}}]",
-                "",
-                vec![&one, &two],
-            ),
-            ("[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[ARGS]{}", "", vec![&one, &two]),
-            (
-                "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}",
-                "",
-                vec![&one, &two],
-            ),
-            (
-                "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {\"a\": 1}}",
-                "",
-                vec![&one],
-            ),
-            ("  {\"name\": \"f\", \"arguments\": \"{\\\"a\\\":1}\"}", "", vec![&one]),
-        ] {
+        for (text, beside, wanted) in TEXTS {
+            let call = |letter: char| match letter {
+                'f' => ("f".to_owned(), r#"{"a":1}"#.to_owned()),
+                'g' => ("g".to_owned(), "{}".to_owned()),
+                _ => ("f".to_owned(), r#"{"s":"7 <b>\n\nx"}"#.to_owned()),
+            };
+            let calls: Vec<_> = wanted.chars().map(call).collect();
             for size in [1, 3, 1000] {
-                let (told, found) = scanned(text, size);
-                assert_eq!(
-                    (told.as_str(), found.iter().collect::<Vec<_>>()),
-                    (beside, calls.clone()),
-                    "{text}"
-                );
+                assert_eq!(scanned(text, size), ((*beside).to_owned(), calls.clone()), "{text}");
             }
         }
     }
@@ -222,16 +220,59 @@ mod tests {
         for text in [
             "<tool_call>{\"name\": \"unknown\", \"arguments\": {}}</tool_call>",
             "<tool_call>{\"name\": \"f\"",
+            "<tool_call>f<arg_key>a</arg_key></tool_call>",
+            "<function=f><parameter=a>1",
             "{\"a\": 1}",
             "[1, 2]",
+            "[f(a=1), 2]",
+            "[f(1)]",
+            "[f(a=1",
             "a < b and <tool",
             "[TOOL_CALLS]",
+            "<|tool_call>call:f{a:}<tool_call|>",
             "é<",
             "plain",
             "",
         ] {
             for size in [1, 2, 1000] {
                 assert_eq!(scanned(text, size), (text.to_owned(), Vec::new()), "{text}");
+            }
+        }
+        let deep = "[f(a=".to_owned() + &"[".repeat(100_000);
+        assert_eq!(scanned(&deep, 100_000).1, []);
+    }
+
+    /// Texts of calls with letters lost, doubled and changed: none is lost, whatever they are.
+    #[test]
+    fn changed_texts_are_calls_or_text() {
+        let mut state = 19u64;
+        let mut draw = |most: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % most.max(1)
+        };
+        let other: Vec<char> = "{}[]()<>|\"'\\=,:\n ｜1".chars().collect();
+        for round in 0..20_000 {
+            let mut letters: Vec<char> = TEXTS[round % TEXTS.len()].0.chars().collect();
+            for _ in 0..=draw(3) {
+                let place = draw(letters.len());
+                match draw(4) {
+                    0 => drop(letters.remove(place)),
+                    1 => letters.insert(place, other[draw(other.len())]),
+                    2 => letters[place] = other[draw(other.len())],
+                    _ => letters.truncate(place + 1),
+                }
+                if letters.is_empty() {
+                    letters.push('x');
+                }
+            }
+            let text: String = letters.iter().collect();
+            let (told, calls) = scanned(&text, 1 + draw(9));
+            assert!(!calls.is_empty() || told == text, "{text:?} became {told:?}");
+            for (_, arguments) in calls {
+                assert!(
+                    serde_json::from_str::<Value>(&arguments).is_ok() || text.contains(r#""arguments""#),
+                    "{text}"
+                );
             }
         }
     }

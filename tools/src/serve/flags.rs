@@ -13,7 +13,7 @@ use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
     text_file,
-    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags},
+    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, ThoughtFlags},
 };
 
 const EXAMPLES: &str = "\
@@ -71,6 +71,8 @@ pub struct Flags {
     pub(super) caches: CacheTypeFlags,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    #[command(flatten)]
+    pub(super) thoughts: ThoughtFlags,
     #[command(flatten)]
     pub(super) on: LanguageModelFlags,
     #[command(flatten)]

@@ -360,7 +360,7 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let grace = Duration::from_millis(50);
-            let work = Arc::new(Work::new("none".to_owned(), None, None, 1, PATIENCE));
+            let work = Arc::new(Work::new("none".to_owned(), None, None, 1, PATIENCE, true));
             let (send, stop) = watch::channel(false);
             let served =
                 tokio::spawn(serve(listener, work, Rules { token: None, most_body: 1, grace }, stop));

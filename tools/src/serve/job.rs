@@ -53,12 +53,19 @@ impl Job {
         Ok(answers)
     }
 
+    /// The text that an answer begins with, if that is its prompt.
+    pub fn echo(&self, index: usize) -> Option<&str> {
+        let choices = usize::try_from(self.wanted.choices).unwrap_or(1).max(1);
+        self.wanted.echoes.get(index / choices).map(String::as_str)
+    }
+
     /// The tokens of all prompts and answers.
     pub fn counts(&self, answers: &[Answer]) -> Counts {
         let choices = usize::try_from(self.wanted.choices).unwrap_or(1).max(1);
         Counts {
             prompt: self.prompts.iter().map(Vec::len).sum(),
             written: answers.iter().map(|answer| answer.tokens).sum(),
+            thinking: answers.iter().map(|answer| answer.thinking).sum(),
             kept: answers.iter().step_by(choices).map(|answer| answer.kept).sum(),
         }
     }
@@ -70,8 +77,10 @@ async fn whole(job: Job) -> Result<Response<Body>> {
     let _guard = EndOnDrop(job.running.limits.cancel.clone());
     let made = spawn_blocking(move || {
         let limits = &job.running.limits;
-        let answers = job.write_all(|slots, _, prompt, number| {
-            write(slots, prompt, &job.wanted, number, limits, |_, _| ControlFlow::Continue(()))
+        let answers = job.write_all(|slots, index, prompt, number| {
+            write(slots, (prompt, job.echo(index)), &job.wanted, number, limits, |_, _| {
+                ControlFlow::Continue(())
+            })
         })?;
         Ok(job.head.whole(&answers, job.counts(&answers)))
     });
@@ -129,7 +138,7 @@ fn stream(job: Job) -> Response<Body> {
             if let Some(begin) = head.begin(index) {
                 client.tell(&begin);
             }
-            let answer = write(slots, prompt, wanted, number, limits, |piece, seat| {
+            let answer = write(slots, (prompt, job.echo(index)), wanted, number, limits, |piece, seat| {
                 client.tell_beside(body::event(&head.piece(index, piece)), seat)
             })?;
             if !answer.calls.is_empty() {

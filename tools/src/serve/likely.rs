@@ -7,10 +7,13 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     bytes: Vec<u8>,
-    logprob: f32,
+    /// Nothing where there is nothing before it.
+    logprob: Option<f32>,
     top: Vec<(Vec<u8>, f32)>,
-    /// Characters in front of it.
+    /// Characters of the text in front of it.
     offset: usize,
+    /// Its own: control tokens have none.
+    length: usize,
 }
 
 /// What is told of a logarithm that is not finite, as OpenAI has it.
@@ -29,10 +32,20 @@ impl Told {
     pub fn new(generator: &Generator, likely: &Likely, before: Option<&Told>) -> Told {
         let bytes = |token: u32| generator.bytes_with_control(token);
         Told {
-            bytes: bytes(likely.token),
-            logprob: finite(likely.logprob),
+            logprob: Some(finite(likely.logprob)),
             top: likely.top.iter().map(|(token, logprob)| (bytes(*token), finite(*logprob))).collect(),
-            offset: before.map_or(0, |own| own.offset + text(&own.bytes).chars().count()),
+            ..Told::alone(generator, likely.token, before)
+        }
+    }
+
+    /// Of a token that nobody chose.
+    pub fn alone(generator: &Generator, token: u32, before: Option<&Told>) -> Told {
+        Told {
+            bytes: generator.bytes_with_control(token),
+            logprob: None,
+            top: Vec::new(),
+            offset: before.map_or(0, |own| own.offset + own.length),
+            length: text(&generator.bytes(token)).chars().count(),
         }
     }
 }
@@ -41,7 +54,7 @@ impl Told {
 pub(super) fn of_chat(all: &[Told]) -> Value {
     let one = |bytes: &[u8], logprob: f32| json!({"token": text(bytes), "logprob": logprob, "bytes": bytes});
     let told = |own: &Told| {
-        let mut made = one(&own.bytes, own.logprob);
+        let mut made = one(&own.bytes, own.logprob.unwrap_or(LEAST));
         made["top_logprobs"] = own.top.iter().map(|(bytes, logprob)| one(bytes, *logprob)).collect();
         made
     };
@@ -51,6 +64,9 @@ pub(super) fn of_chat(all: &[Told]) -> Value {
 /// For completions: lists.
 pub(super) fn of_completion(all: &[Told]) -> Value {
     let top = |own: &Told| {
+        if own.logprob.is_none() {
+            return Value::Null;
+        }
         // Tokens with the same text are one here: the first is the most likely.
         let mut made = Map::new();
         for (bytes, logprob) in &own.top {

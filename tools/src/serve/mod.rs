@@ -2,13 +2,18 @@
 
 mod answers;
 mod body;
+mod call;
+mod call_forms;
 mod calls;
+mod echo;
 mod error;
 mod fields;
 mod flags;
 mod http;
 mod job;
 mod likely;
+mod limits;
+mod literals;
 mod messages;
 mod patience;
 mod request;
@@ -80,7 +85,8 @@ fn run(flags: &Flags) -> Result<()> {
         .build()
         .map_err(|e| Failure::invalid(format!("cannot start threads: {e}")))?;
     let writer = generator.map(|generator| Slots::new(generator, parallel, flags.queue));
-    let work = Arc::new(Work::new(flags.model_name(), writer, embedder, parallel, flags.timeout));
+    let parts = flags.thoughts.are_parted();
+    let work = Arc::new(Work::new(flags.model_name(), writer, embedder, parallel, flags.timeout, parts));
     let rules = Rules { token, most_body: flags.max_body, grace: flags.grace };
     let served: Result<()> = runtime.block_on(async {
         let listener = TcpListener::bind(address).await.map_err(failed)?;

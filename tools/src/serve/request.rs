@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halite::{JsonSchema, Sampling};
+use halite::{JsonSchema, Sampling, Thoughts};
 use serde_json::{Map, Value};
 
 use super::{
@@ -50,11 +50,12 @@ const OF_CHATS: &[&str] = &[
     "messages",
     "parallel_tool_calls",
     "reasoning_effort",
+    "reasoning_format",
     "tool_choice",
     "tools",
     "top_logprobs",
 ];
-const OF_COMPLETIONS: &[&str] = &["prompt"];
+const OF_COMPLETIONS: &[&str] = &["echo", "prompt"];
 /// Fields that say nothing about an answer.
 const SAYS_NOTHING: &[&str] =
     &["metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"];
@@ -108,6 +109,16 @@ pub(super) struct Wanted {
     pub values: Option<String>,
     /// Whether it says how much the model is to think.
     pub has_effort: bool,
+    /// Whether thoughts are told apart from the answer, if somebody says it.
+    pub parts_thoughts: Option<bool>,
+    /// What tells them apart, in conversations.
+    pub thoughts: Option<Thoughts>,
+    /// Whether all of the answer is a call.
+    pub is_call_forced: bool,
+    /// Whether answers begin with their prompts.
+    pub has_echo: bool,
+    /// These, as texts.
+    pub echoes: Vec<String>,
 }
 
 impl Fields {
@@ -115,7 +126,7 @@ impl Fields {
     pub fn wanted(&self, form: Form) -> Result<Wanted> {
         let own = if form == Form::Chat { OF_CHATS } else { OF_COMPLETIONS };
         self.check_names(&[own, OF_TEXTS, SAYS_NOTHING, REFUSED])?;
-        self.refuse_others()?;
+        self.refuse_others(form)?;
         let most = match self.most("max_completion_tokens")? {
             None => self.most("max_tokens")?,
             most => most,
@@ -140,16 +151,23 @@ impl Fields {
             bias: self.bias()?,
             tools: tools.map(Arc::new),
             has_effort: self.effort()?.is_some(),
+            parts_thoughts: self.parts_thoughts()?,
+            thoughts: None,
+            is_call_forced: false,
+            has_echo: form == Form::Completion && self.flag("echo")?,
+            echoes: Vec::new(),
             values: if form == Form::Chat { self.values()? } else { None },
         })
     }
 
     /// Refuses what OpenAI's service does and this one does not.
-    fn refuse_others(&self) -> Result<()> {
+    fn refuse_others(&self, form: Form) -> Result<()> {
+        if form == Form::Chat {
+            self.refuse(&[("echo", false.into())])?;
+        }
         self.refuse(&[
             ("functions", Value::Array(Vec::new())),
             ("function_call", "none".into()),
-            ("echo", false.into()),
             ("suffix", "".into()),
             ("best_of", self.get("n").cloned().unwrap_or_else(|| 1.into())),
             ("store", false.into()),
@@ -162,6 +180,16 @@ impl Fields {
         match self.text("service_tier")? {
             None | Some("auto" | "default") => Ok(()),
             Some(_) => Err(unsupported("service_tier", "is not supported; leave it out")),
+        }
+    }
+
+    /// Whether thoughts are told apart from the answer.
+    fn parts_thoughts(&self) -> Result<Option<bool>> {
+        match self.text("reasoning_format")? {
+            None => Ok(None),
+            Some("none") => Ok(Some(false)),
+            Some("auto" | "deepseek") => Ok(Some(true)),
+            Some(_) => Err(unsupported("reasoning_format", "is none of none, auto and deepseek")),
         }
     }
 

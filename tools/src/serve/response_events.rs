@@ -8,12 +8,12 @@ use tokio::{sync::mpsc, task::spawn_blocking};
 use super::{
     answers::Counts,
     body::{self, Body, EndOnDrop},
-    calls::Call,
+    call::Call,
     error::Refusal,
     job::{Client, EVENTS},
     responses::Asked,
     work::{Job, joined},
-    write::{Answer, write},
+    write::{Answer, Piece, write},
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -54,6 +54,14 @@ impl Form<'_> {
         })
     }
 
+    /// What a model thought.
+    fn thoughts(&self, status: &str, content: Option<&str>) -> Value {
+        let content: Vec<Value> = content.map(part_of_thoughts).into_iter().collect();
+        json!({
+            "id": format!("rs_{}", self.number()), "type": "reasoning", "status": status, "summary": [], "content": content,
+        })
+    }
+
     /// A call of a tool.
     fn call(&self, (place, call): (usize, &Call), status: &str, arguments: &str) -> Value {
         let number = format!("{}_{place}", self.number());
@@ -63,14 +71,16 @@ impl Form<'_> {
         })
     }
 
-    /// All parts of an answer: its text, unless calls are all that it has.
+    /// All parts of an answer: what was thought, its text, unless calls are all that it has.
     fn output(&self, answer: &Answer) -> Vec<Value> {
         let status = if answer.reason == "length" { "incomplete" } else { "completed" };
+        let thoughts =
+            (!answer.thoughts.is_empty()).then(|| self.thoughts("completed", Some(&answer.thoughts)));
         let has_text = !answer.text.is_empty() || answer.calls.is_empty();
         let text = has_text.then(|| self.message(status, Some(&answer.text)));
         let calls = answer.calls.iter().enumerate();
         let calls = calls.map(|own| self.call(own, "completed", &own.1.arguments));
-        text.into_iter().chain(calls).collect()
+        thoughts.into_iter().chain(text).chain(calls).collect()
     }
 }
 
@@ -79,10 +89,14 @@ fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
+fn part_of_thoughts(text: &str) -> Value {
+    json!({"type": "reasoning_text", "text": text})
+}
+
 fn usage(counts: Counts) -> Value {
     json!({
         "input_tokens": counts.prompt, "input_tokens_details": {"cached_tokens": counts.kept}, "output_tokens": counts.written,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": counts.prompt + counts.written,
+        "output_tokens_details": {"reasoning_tokens": counts.thinking}, "total_tokens": counts.prompt + counts.written,
     })
 }
 
@@ -96,7 +110,9 @@ pub(super) async fn answer((job, asked): (Job, Asked)) -> Result<Response<Body>>
     let made = spawn_blocking(move || {
         let limits = &job.running.limits;
         let answers = job.write_all(|slots, _, prompt, number| {
-            write(slots, prompt, &job.wanted, number, limits, |_, _| std::ops::ControlFlow::Continue(()))
+            write(slots, (prompt, None), &job.wanted, number, limits, |_, _| {
+                std::ops::ControlFlow::Continue(())
+            })
         })?;
         let answer = answers.first().ok_or_else(Refusal::broken_off)?;
         let form = Form { job: &job, asked: &asked };
@@ -111,6 +127,10 @@ struct Events {
     number: u64,
     /// Whether the text of the answer has begun.
     has_text: bool,
+    /// What was thought so far.
+    thoughts: String,
+    /// Whether that has ended.
+    is_behind: bool,
 }
 
 impl Events {
@@ -123,36 +143,88 @@ impl Events {
         body::named_event(kind, &made)
     }
 
+    /// Where the text of an answer is among its parts.
+    fn text_index(&self) -> usize {
+        usize::from(!self.thoughts.is_empty())
+    }
+
+    /// A piece of an answer.
+    fn piece(&mut self, form: &Form<'_>, piece: Piece<'_>) -> Vec<Bytes> {
+        let mut all = Vec::new();
+        if !piece.thoughts.is_empty() {
+            all.extend(self.think(form, piece.thoughts));
+        }
+        if !piece.text.is_empty() {
+            all.extend(self.begin_text(form));
+            all.push(self.text(form, piece.text));
+        }
+        all
+    }
+
+    /// What is thought: what comes behind the text is in the whole answer only.
+    fn think(&mut self, form: &Form<'_>, text: &str) -> Vec<Bytes> {
+        if self.has_text {
+            return Vec::new();
+        }
+        let item = form.thoughts("in_progress", None);
+        let place = |name: &str, value: Value| json!({"item_id": item["id"], "output_index": 0, "content_index": 0, name: value});
+        let mut all = Vec::new();
+        if self.thoughts.is_empty() {
+            all.push(self.event("response.output_item.added", json!({"output_index": 0, "item": item})));
+            all.push(self.event("response.content_part.added", place("part", part_of_thoughts(""))));
+        }
+        self.thoughts.push_str(text);
+        all.push(self.event("response.reasoning_text.delta", place("delta", text.into())));
+        all
+    }
+
+    /// The end of what is thought, once.
+    fn end_thoughts(&mut self, form: &Form<'_>) -> Vec<Bytes> {
+        if self.thoughts.is_empty() || std::mem::replace(&mut self.is_behind, true) {
+            return Vec::new();
+        }
+        let text = self.thoughts.clone();
+        let item = form.thoughts("completed", Some(&text));
+        let place = |name: &str, value: Value| json!({"item_id": item["id"], "output_index": 0, "content_index": 0, name: value});
+        vec![
+            self.event("response.reasoning_text.done", place("text", text.as_str().into())),
+            self.event("response.content_part.done", place("part", part_of_thoughts(&text))),
+            self.event("response.output_item.done", json!({"output_index": 0, "item": item})),
+        ]
+    }
+
     /// What text of an answer begins with, the first time.
     fn begin_text(&mut self, form: &Form<'_>) -> Vec<Bytes> {
         if std::mem::replace(&mut self.has_text, true) {
             return Vec::new();
         }
-        let item = form.message("in_progress", None);
-        let place = json!({"item_id": item["id"], "output_index": 0, "content_index": 0, "part": part("")});
-        vec![
-            self.event("response.output_item.added", json!({"output_index": 0, "item": item})),
-            self.event("response.content_part.added", place),
-        ]
+        let mut all = self.end_thoughts(form);
+        let (item, index) = (form.message("in_progress", None), self.text_index());
+        let place =
+            json!({"item_id": item["id"], "output_index": index, "content_index": 0, "part": part("")});
+        all.push(self.event("response.output_item.added", json!({"output_index": index, "item": item})));
+        all.push(self.event("response.content_part.added", place));
+        all
     }
 
     fn text(&mut self, form: &Form<'_>, text: &str) -> Bytes {
-        let id = format!("msg_{}", form.number());
+        let (id, index) = (format!("msg_{}", form.number()), self.text_index());
         let fields =
-            json!({"item_id": id, "output_index": 0, "content_index": 0, "delta": text, "logprobs": []});
+            json!({"item_id": id, "output_index": index, "content_index": 0, "delta": text, "logprobs": []});
         self.event("response.output_text.delta", fields)
     }
 
     /// The end of text.
     fn end_text(&mut self, answer: &Answer, item: &Value) -> Vec<Bytes> {
         let (id, text) = (&item["id"], &answer.text);
-        let place = |name: &str, value: Value| json!({"item_id": id, "output_index": 0, "content_index": 0, name: value});
+        let index = self.text_index();
+        let place = |name: &str, value: Value| json!({"item_id": id, "output_index": index, "content_index": 0, name: value});
         let mut whole = place("text", text.as_str().into());
         whole["logprobs"] = json!([]);
         vec![
             self.event("response.output_text.done", whole),
             self.event("response.content_part.done", place("part", part(text))),
-            self.event("response.output_item.done", json!({"output_index": 0, "item": item})),
+            self.event("response.output_item.done", json!({"output_index": index, "item": item})),
         ]
     }
 
@@ -174,11 +246,11 @@ impl Events {
     /// What follows the text of an answer: its calls, and the answer as a whole.
     fn end(&mut self, form: &Form<'_>, answer: &Answer, counts: Counts) -> Vec<Bytes> {
         let output = form.output(answer);
-        let mut all = Vec::new();
-        let calls = output.len() - answer.calls.len();
-        if calls > 0 {
+        let mut all = self.end_thoughts(form);
+        let (calls, text) = (output.len() - answer.calls.len(), usize::from(!answer.thoughts.is_empty()));
+        if calls > text {
             all.extend(self.begin_text(form));
-            all.extend(self.end_text(answer, &output[0]));
+            all.extend(self.end_text(answer, &output[text]));
         }
         for (place, call) in answer.calls.iter().enumerate() {
             all.extend(self.call(form, (place, call), calls + place, &output[calls + place]));
@@ -203,9 +275,8 @@ fn stream(job: Job, asked: Asked) -> Response<Body> {
             client.tell_bytes(events.event(kind, json!({"response": made})));
         }
         let made = job.write_all(|slots, _, prompt, number| {
-            write(slots, prompt, &job.wanted, number, &job.running.limits, |piece, seat| {
-                let mut all = events.begin_text(&form);
-                all.push(events.text(&form, piece.text));
+            write(slots, (prompt, None), &job.wanted, number, &job.running.limits, |piece, seat| {
+                let all = events.piece(&form, piece);
                 client.tell_beside(Bytes::from(all.concat()), seat)
             })
         });

@@ -23,6 +23,7 @@ const SAME: &[(&str, &str)] = &[
     ("logit_bias", "logit_bias"),
     ("min_p", "min_p"),
     ("presence_penalty", "presence_penalty"),
+    ("reasoning_format", "reasoning_format"),
     ("repeat_last", "repeat_last"),
     ("repeat_penalty", "repeat_penalty"),
     ("seed", "seed"),
@@ -159,8 +160,17 @@ fn read_item(messages: &mut Vec<Value>, place: usize, item: &Value) -> Result<()
         |name: &str| text(name).ok_or_else(|| wrong(format!("item {place} of 'input' has no '{name}'")));
     match text("type") {
         None | Some("message") => {
-            let content = content(place, item.get("content"))?;
-            messages.push(json!({"role": need("role")?, "content": content}));
+            let (role, content) = (need("role")?, content(place, item.get("content"))?);
+            // Thoughts and what was said behind them are one message.
+            let thoughts = messages.last_mut().filter(|last| role == "assistant" && has_only_thoughts(last));
+            match thoughts {
+                Some(last) => last["content"] = content.into(),
+                None => messages.push(json!({"role": role, "content": content})),
+            }
+        }
+        Some("reasoning") => {
+            let thoughts = content_of_thoughts(place, item.get("content"))?;
+            messages.push(json!({"role": "assistant", "content": "", "reasoning_content": thoughts}));
         }
         Some("function_call") => {
             let function = json!({"name": need("name")?, "arguments": need("arguments")?});
@@ -181,12 +191,32 @@ fn read_item(messages: &mut Vec<Value>, place: usize, item: &Value) -> Result<()
         }
         Some(kind) => {
             let text = format!(
-                "has an item {place} of the type {kind}; there are message, function_call and function_call_output"
+                "has an item {place} of the type {kind}; there are message, reasoning, function_call and function_call_output"
             );
             return Err(unsupported("input", &text));
         }
     }
     Ok(())
+}
+
+/// Whether a message is nothing but what a model thought.
+fn has_only_thoughts(message: &Value) -> bool {
+    message["content"] == ""
+        && message.get("reasoning_content").is_some()
+        && message.get("tool_calls").is_none()
+}
+
+/// What a model thought.
+fn content_of_thoughts(place: usize, content: Option<&Value>) -> Result<String> {
+    let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
+        (Some("reasoning_text"), Some(Value::String(text))) => Ok(text.clone()),
+        _ => Err(wrong(format!("item {place} of 'input' has a part that is no reasoning_text"))),
+    };
+    match content {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::Array(parts)) => Ok(parts.iter().map(part).collect::<Result<Vec<_>>>()?.concat()),
+        Some(_) => Err(wrong(format!("'content' of item {place} of 'input' is no list"))),
+    }
 }
 
 /// The text of an item.
@@ -301,6 +331,8 @@ mod tests {
             {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{\"a\":1}", "status": "completed"},
             {"type": "function_call", "call_id": "c2", "name": "g", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": "2"},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "d"}]},
+            {"role": "assistant", "content": "e"},
         ]);
         let request = json!({"instructions": "x", "input": input, "max_output_tokens": 5, "top_p": 0.5});
         let (chat, asked) = conversation(&fields(&request)).unwrap();
@@ -309,7 +341,8 @@ mod tests {
         assert_eq!(made[1], json!({"role": "user", "content": "ab"}));
         assert_eq!((&made[2]["content"], made[2]["tool_calls"].as_array().unwrap().len()), (&json!("c"), 2));
         assert_eq!(made[3], json!({"role": "tool", "tool_call_id": "c1", "content": "2"}));
-        assert_eq!(messages::read(&chat).unwrap().len(), 4);
+        assert_eq!(made[4], json!({"role": "assistant", "content": "e", "reasoning_content": "d"}));
+        assert_eq!(messages::read(&chat).unwrap().len(), 5);
         assert_eq!(chat.wanted(Form::Chat).unwrap().most, Some(5));
         assert_eq!((&asked.0["top_p"], &asked.0["temperature"]), (&json!(0.5), &json!(1.0)));
     }

@@ -100,6 +100,20 @@ impl Tools {
         self.functions.iter().any(|(own, _)| own == name)
     }
 
+    /// Whether an argument of a tool is a text and nothing else, by its schema.
+    pub fn is_text(&self, name: &str, argument: &str) -> bool {
+        let function = self.functions.iter().find(|(own, _)| own == name);
+        let schema = function.and_then(|(_, schema)| schema.get("properties")?.get(argument));
+        let Some(schema) = schema else { return false };
+        match schema.get("type") {
+            Some(kind) => kind == "string",
+            None => schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .is_some_and(|all| all.iter().all(Value::is_string)),
+        }
+    }
+
     /// The schema of a call that has to be made, if one has to.
     pub fn schema(&self, style: Style) -> Result<Option<JsonSchema>> {
         let Some(forced) = &self.forced else { return Ok(None) };

@@ -19,12 +19,12 @@ use super::{
     body::{self, Body, EndOnDrop, now},
     error::Refusal,
     fields::{Fields, Form, unsupported},
+    limits::Limits,
     messages,
     request::{EFFORT, Text, Wanted},
     responses::{self, Asked},
     slots::{Slots, Turn},
     tools::Style,
-    write::Limits,
 };
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -46,6 +46,8 @@ pub(super) struct Work {
     /// How many requests are made tokens of at a time.
     preparing: Semaphore,
     pub timeout: Duration,
+    /// Whether thoughts are told apart from answers, where a request does not say it.
+    pub parts_thoughts: bool,
     pub created: u64,
     numbers: AtomicU64,
     /// What runs, by number.
@@ -105,6 +107,7 @@ impl Work {
         embedder: Option<Embedder>,
         parallel: usize,
         timeout: Duration,
+        parts_thoughts: bool,
     ) -> Work {
         Work {
             model,
@@ -113,6 +116,7 @@ impl Work {
             embedding: Semaphore::new(parallel),
             preparing: Semaphore::new(PREPARING),
             timeout,
+            parts_thoughts,
             created: now(),
             numbers: AtomicU64::new(0),
             running: Mutex::default(),
@@ -196,9 +200,11 @@ impl Work {
         self.is_known(fields.text("model")?)?;
         let slots = self.writer()?;
         let (generator, timeout) = (slots.generator().clone(), self.timeout);
+        let parts_thoughts = self.parts_thoughts;
         let (wanted, prompts) = self
             .prepared(move || {
-                let wanted = fields.wanted(form)?;
+                let mut wanted = fields.wanted(form)?;
+                wanted.parts_thoughts.get_or_insert(parts_thoughts);
                 match form {
                     Form::Chat => conversation(&generator, wanted, messages::read(&fields)?, timeout),
                     Form::Completion => completions(&generator, wanted, &fields.prompts()?),
@@ -276,13 +282,22 @@ fn conversation(
         }
     };
     let mut prompt = made.map_err(|error| Refusal::of(&error))?;
+    let thoughts = generator.thoughts(&prompt);
+    let parts = wanted.parts_thoughts.unwrap_or_default();
+    if wanted.schema.is_some() && !(parts && thoughts.is_thinking()) {
+        prompt.push_str(&thoughts.skip());
+    }
     if let Some(tools) = &wanted.tools {
         let style = Style::of(&prompt);
         if let Some(schema) = tools.schema(style)? {
-            wanted.schema = Some(schema);
+            (wanted.schema, wanted.is_call_forced) = (Some(schema), true);
+            prompt.push_str(&thoughts.skip());
             prompt.push_str(style.ahead());
         }
     }
+    // Where something had to follow, thoughts were skipped; an answer that has to follow something has no marks of them.
+    let thoughts = if wanted.schema.is_some() { generator.thoughts(&prompt) } else { thoughts };
+    wanted.thoughts = Some(if parts { thoughts } else { thoughts.whole() });
     let tokens = generator.tokenize(&prompt, true);
     Ok((wanted, vec![tokens]))
 }
@@ -302,6 +317,13 @@ fn completions(
     prompts: &[Text],
 ) -> Result<(Wanted, Vec<Vec<u32>>)> {
     wanted.most.get_or_insert(USUAL_COMPLETION);
+    let echo = |text: &Text| match text {
+        Text::Plain(text) => text.clone(),
+        Text::Tokens(tokens) => generator.text(tokens),
+    };
+    if wanted.has_echo {
+        wanted.echoes = prompts.iter().map(echo).collect();
+    }
     let tokens = |text: &Text| match text {
         Text::Plain(text) => generator.tokenize(text, false),
         Text::Tokens(tokens) => tokens.clone(),

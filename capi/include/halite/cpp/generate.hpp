@@ -282,9 +282,17 @@ class Generator : public detail::Object<halite_generator> {
     }
     /// The prompt of a conversation, by the model's chat template.
     Result<std::string> chat(Span<const Message> messages) const {
-        std::vector<halite_message> raw;
-        for (const Message &message : messages) raw.push_back({message.role.c_str(), message.content.c_str()});
+        const auto raw = stated(messages);
         return blob([&](halite_blob **out) { return halite_generator_chat(get(), raw.data(), raw.size(), out); });
+    }
+    /// The same with values that the template may know, an object as JSON, and tools that the model may call, a list as JSON, if it is
+    /// not empty.
+    Result<std::string> chat(Span<const Message> messages, const std::string &values, const std::string &tools = {}) const {
+        const auto raw = stated(messages);
+        return blob([&](halite_blob **out) {
+            return halite_generator_chat_with(get(), raw.data(), raw.size(), tools.empty() ? nullptr : tools.c_str(),
+                                              values.c_str(), out);
+        });
     }
     /// A sequence without tokens.
     Result<Sequence> sequence() const {
@@ -315,6 +323,11 @@ class Generator : public detail::Object<halite_generator> {
     }
 
    private:
+    static std::vector<halite_message> stated(Span<const Message> messages) {
+        std::vector<halite_message> raw;
+        for (const Message &message : messages) raw.push_back({message.role.c_str(), message.content.c_str()});
+        return raw;
+    }
     template <class Call>
     static Result<std::string> blob(Call &&call) {
         halite_blob *raw = nullptr;

@@ -55,12 +55,20 @@ public final class Generator extends Handle {
 
     /** The prompt of a conversation, by the model's chat template, up to where the model is to answer. */
     public @NonNull String chat(@NonNull List<Message> messages) {
+        return chat(messages, null, null);
+    }
+
+    /**
+     * The same with tools that the model may call, and values that its template may know, or null for none. {@code tools} is a list as JSON,
+     * in OpenAI's form; {@code values} is an object as JSON, such as {@code {"enable_thinking": false}}.
+     */
+    public @NonNull String chat(@NonNull List<Message> messages, @Nullable String tools, @Nullable String values) {
         String[] parts = new String[2 * messages.size()];
         for (int i = 0; i < messages.size(); i += 1) {
             parts[2 * i] = messages.get(i).role();
             parts[2 * i + 1] = messages.get(i).content();
         }
-        return Native.generatorChat(number(), parts);
+        return Native.generatorChat(number(), parts, tools, values);
     }
 
     /**

@@ -114,7 +114,7 @@ final class Native {
 
     static native boolean generatorIsEnd(long generator, int token);
 
-    static native String generatorChat(long generator, String[] rolesAndContents);
+    static native String generatorChat(long generator, String[] rolesAndContents, String tools, String values);
 
     static native String generatorDevice(long generator);
 

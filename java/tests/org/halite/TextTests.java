@@ -292,6 +292,12 @@ final class TextTests {
         try (Generator generator = generator("gemma3", null)) {
             String prompt = generator.chat(Collections.singletonList(new Message("user", "in the")));
             check(prompt.endsWith("<|turn|>assistant\n"), prompt);
+            List<Message> said = Collections.singletonList(new Message("user", "in the"));
+            equal(generator.chat(said, null, "{\"enable_thinking\": false}"), prompt);
+            String wrong = thrown(() -> generator.chat(said, null, "{\"messages\": []}")).getMessage();
+            check(wrong.contains("'messages'"), wrong);
+            String refused = thrown(() -> generator.chat(said, "[]", null)).getMessage();
+            check(refused.contains("takes no tools"), refused);
             check(generator.tokenize(prompt).length > generator.tokenize(prompt, true).length, "control tokens are one each");
             equal(generator.text(generator.tokenize("in the")).trim(), "in the");
         }

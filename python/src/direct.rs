@@ -14,7 +14,7 @@ use std::{
 use halite::{ErrorKind, Function, Inputs, Value};
 use pyo3::prelude::*;
 
-use crate::{error::OrRaise, messages, options::Bounds, pending, running, work::is_main_thread};
+use crate::{error::OrRaise, main_thread::is_main_thread, messages, options::Bounds, pending, running};
 
 /// The longest call that is worth it: changing threads is nothing beside longer ones.
 const SHORT: Duration = Duration::from_millis(5);

@@ -17,6 +17,7 @@ mod info;
 mod inputs;
 #[allow(unsafe_code, reason = "memory and handles of others come by addresses and numbers")]
 mod lent;
+mod main_thread;
 mod messages;
 mod options;
 mod outputs;
@@ -74,7 +75,7 @@ mod _halite {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::messages::install();
-        crate::work::is_main_thread(module.py())?;
+        crate::main_thread::is_main_thread(module.py())?;
         let end_calls = wrap_pyfunction!(crate::running::end_calls, module)?;
         module.py().import("atexit")?.call_method1("register", (end_calls,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -17,7 +17,7 @@ use std::{
 use halite::{CancelToken, hal::PerProcess};
 use pyo3::prelude::*;
 
-use crate::{error::cancelled, work::is_main_thread};
+use crate::{error::cancelled, main_thread::is_main_thread};
 
 /// How long the end of the interpreter waits. Cancelled work ends within a fraction of a second; a native library that hangs must not
 /// keep the process.

@@ -3,18 +3,14 @@
 //! Python sees signals on its main thread only, and only when that thread asks. So work that may take long is done on a thread of its
 //! own, while the main thread asks; other threads do it themselves.
 
-use std::{
-    cell::Cell,
-    sync::{OnceLock, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{cell::Cell, sync::mpsc, thread, time::Duration};
 
-use halite::{CancelToken, Result, hal::PerProcess};
-use pyo3::{prelude::*, sync::PyOnceLock};
+use halite::{CancelToken, Result};
+use pyo3::prelude::*;
 
 use crate::{
     error::{OrRaise, fault},
+    main_thread::is_main_thread,
     messages,
     running::{self, Running},
 };
@@ -27,34 +23,8 @@ const STACK: usize = 8 << 20;
 type Job = Box<dyn FnOnce() + Send>;
 
 thread_local! {
-    static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
     /// The thread that works while this one asks for signals, and the process that it lives in.
     static WORKER: Cell<Option<(u32, mpsc::Sender<Job>)>> = const { Cell::new(None) };
-}
-
-/// Python's number of the main thread, which is another one after a fork.
-static MAIN: PerProcess<OnceLock<Option<u64>>> = PerProcess::new(OnceLock::new);
-
-/// Whether this is the thread that sees signals. Asked first when the package is imported, so that no call runs functions of Python for it
-/// (`running.rs`).
-pub fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
-    static GET_IDENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if let Some(known) = IS_MAIN.get() {
-        return Ok(known);
-    }
-    let own: u64 = GET_IDENT.import(py, "threading", "get_ident")?.call0()?.extract()?;
-    let is_main = main_thread(py)? == Some(own);
-    IS_MAIN.set(Some(is_main));
-    Ok(is_main)
-}
-
-fn main_thread(py: Python<'_>) -> PyResult<Option<u64>> {
-    let main = MAIN.get();
-    if let Some(known) = main.get() {
-        return Ok(*known);
-    }
-    let asked = py.import("threading")?.call_method0("main_thread")?.getattr("ident")?.extract()?;
-    Ok(*main.get_or_init(|| asked))
 }
 
 /// The thread that works for this one: the one of the last time, unless it still works, or lived in the process before a fork.

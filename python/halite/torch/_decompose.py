@@ -99,8 +99,21 @@ def encoder_layer(
     return normalize(src + feed_forward(src), norm_weight_2, norm_bias_2)
 
 
+def batch_norm(x, weight, bias, mean, variance, momentum, eps):
+    """`aten._native_batch_norm_legit_no_training`: the result, and nothing of what only training needs."""
+    factor = torch.rsqrt(variance + eps)
+    factor = factor if weight is None else factor * weight
+    offset = -mean * factor if bias is None else bias - mean * factor
+    sizes = (1, -1, *(1 for _ in x.shape[2:]))
+    return (x * factor.view(sizes) + offset.view(sizes)).to(x.dtype), mean.new_empty((0,)), mean.new_empty((0,))
+
+
 TABLE = {
     torch.ops.aten._native_multi_head_attention.default: attention,
     torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
 }
 """For `ExportedProgram.run_decompositions`."""
+
+if torch.__version__.startswith("2.6."):
+    # Its exporter and newer versions of onnxscript do not agree on how many results this has.
+    TABLE[torch.ops.aten._native_batch_norm_legit_no_training.default] = batch_norm

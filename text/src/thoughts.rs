@@ -344,7 +344,7 @@ mod tests {
         let parts = [
             "<think>",
             "</think>",
-            "<thi",
+            "<th",
             "</",
             "<",
             "<|channel|>",

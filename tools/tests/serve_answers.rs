@@ -312,7 +312,7 @@ fn the_lack_of_a_gpu_is_told_once() {
 fn thinking(folder: &Path) -> std::path::PathBuf {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
     let mut bytes = std::fs::read(data).unwrap();
-    let (from, to) = (b"%}<|turn|>assistant\n{%", b"%}<|turn|>a\n<think>\n{%");
+    let (from, to) = (b"%}<|turn|>assistant\n{%", b"%}<|turn|>ab\n<think>{%");
     let at = bytes.windows(from.len()).position(|own| own == from).unwrap();
     bytes[at..at + to.len()].copy_from_slice(to);
     let path = folder.join("thinking.gguf");

@@ -15,6 +15,11 @@ const PAIRS: &[Pair] = &[
     Pair::of("<|channel>thought", "<channel|>"),
     Pair::of("◁think▷", "◁/think▷"),
     Pair { answer: Some("<|begin|>assistant<|content|>"), ..Pair::of("<|think|>", "<|end|>") },
+    Pair {
+        answer: Some("<|open|>response<|sep|>"),
+        dropped: &["<|close|>response<|sep|>", "<|close|>message<|sep|>"],
+        ..Pair::of("<|open|>think<|sep|>", "<|close|>think<|sep|>")
+    },
     // Prompts ask models for these that were not trained to think: then they are a part of the answer.
     Pair { of_prompts: true, ..Pair::of("<thought>", "</thought>") },
 ];
@@ -26,13 +31,15 @@ struct Pair {
     end: &'static str,
     /// What the answer behind them begins with, if not with its text.
     answer: Option<&'static str>,
+    /// What is around the answer, and no part of it.
+    dropped: &'static [&'static str],
     /// Whether they count only where a prompt ends with their beginning.
     of_prompts: bool,
 }
 
 impl Pair {
     const fn of(begin: &'static str, end: &'static str) -> Pair {
-        Pair { begin, end, answer: None, of_prompts: false }
+        Pair { begin, end, answer: None, dropped: &[], of_prompts: false }
     }
 }
 
@@ -56,6 +63,8 @@ enum State {
     /// Nothing but white space came behind thoughts.
     Behind(&'static Pair),
     Answer,
+    /// An answer with something around it.
+    Within(&'static Pair),
     /// Messages in channels.
     Channels(Channels),
     /// All of it, marks and all, is what somebody wants.
@@ -68,11 +77,15 @@ impl Thoughts {
         let prompt = prompt.trim_end();
         let has_channels = channels::MARKS.iter().all(|mark| knows(mark));
         let opened = PAIRS.iter().find(|pair| prompt.ends_with(pair.begin));
+        let begun = PAIRS.iter().find(|pair| pair.answer.is_some_and(|mark| prompt.ends_with(mark)));
         let is_known = |pair: &&Pair| !pair.of_prompts && knows(pair.begin) && knows(pair.end);
-        let state = match opened {
-            Some(pair) => State::Thinking(pair, false),
-            None if has_channels && prompt.ends_with(channels::TURN) => State::Channels(Channels::default()),
-            None => State::Begin,
+        let state = match (opened, begun) {
+            (Some(pair), _) => State::Thinking(pair, false),
+            (None, Some(pair)) => State::Within(pair),
+            (None, None) if has_channels && prompt.ends_with(channels::TURN) => {
+                State::Channels(Channels::default())
+            }
+            (None, None) => State::Begin,
         };
         let pairs = PAIRS.iter().filter(is_known).chain(opened).collect();
         Thoughts { held: String::new(), state, pairs, has_channels }
@@ -96,7 +109,10 @@ impl Thoughts {
     /// What a prompt is followed by for a model to answer without thinking, if something is.
     pub fn skip(&self) -> String {
         match &self.state {
-            State::Thinking(pair, _) => format!("{}\n\n", pair.end),
+            State::Thinking(pair, _) => match pair.answer {
+                Some(answer) => format!("{}{answer}", pair.end),
+                None => format!("{}\n\n", pair.end),
+            },
             State::Channels(_) => channels::ANSWER.to_owned(),
             _ => String::new(),
         }
@@ -110,6 +126,7 @@ impl Thoughts {
             State::Thinking(pair, _) => has(pair.end),
             State::Behind(pair) => pair.answer.is_some_and(has),
             State::Channels(_) => channels::is_mark(control),
+            State::Within(pair) => pair.dropped.iter().any(|mark| has(mark)),
             State::Answer => false,
             State::Whole => {
                 self.has_channels && channels::is_mark(control)
@@ -136,7 +153,9 @@ impl Thoughts {
             }
             State::Behind(_) => Divided { answer: held.trim_start().to_owned(), ..Divided::default() },
             State::Channels(channels) => channels.finish(held),
-            State::Begin | State::Answer | State::Whole => Divided { answer: held, ..Divided::default() },
+            State::Begin | State::Answer | State::Within(_) | State::Whole => {
+                Divided { answer: held, ..Divided::default() }
+            }
         }
     }
 
@@ -178,8 +197,16 @@ impl Thoughts {
                     return false;
                 }
                 self.held = text.strip_prefix(begin).unwrap_or(text).to_owned();
-                self.state = State::Answer;
+                self.state = State::Within(pair);
                 true
+            }
+            State::Within(pair) => {
+                let found =
+                    pair.dropped.iter().filter_map(|mark| self.held.find(mark).map(|at| (at, mark.len())));
+                let (at, length) = found.min().unwrap_or_else(|| (partly(&self.held, pair.dropped), 0));
+                made.answer.extend(self.held.drain(..at));
+                self.held.drain(..length);
+                length > 0
             }
             State::Channels(channels) => channels.step(&mut self.held, made),
             State::Answer | State::Whole => {
@@ -236,6 +263,20 @@ mod tests {
             ("hi<thought>\n", &[], "a</thought>b", "a", "b"),
             ("hi", &["<|think|>", "<|end|>"], "<|think|>a<|end|><|begin|>assistant<|content|>b", "a", "b"),
             ("hi", &["<|think|>", "<|end|>"], "<|think|>a<|end|><|begin", "a", "<|begin"),
+            (
+                "hi<|open|>think<|sep|>",
+                &[],
+                "a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|><|close|>message<|sep|>",
+                "a",
+                "b",
+            ),
+            (
+                "hi<|open|>response<|sep|>",
+                &[],
+                "b < <|close|> c<|close|>response<|sep|>",
+                "",
+                "b < <|close|> c",
+            ),
             ("hi", THINK, "", "", ""),
         ] {
             for size in [1, 2, 5, 1000] {
@@ -303,7 +344,7 @@ mod tests {
         let parts = [
             "<think>",
             "</think>",
-            "<thi",
+            "<th",
             "</",
             "<",
             "<|channel|>",

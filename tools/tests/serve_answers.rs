@@ -312,7 +312,7 @@ fn the_lack_of_a_gpu_is_told_once() {
 fn thinking(folder: &Path) -> std::path::PathBuf {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/gemma3.gguf");
     let mut bytes = std::fs::read(data).unwrap();
-    let (from, to) = (b"%}<|turn|>assistant\n{%", b"%}<|turn|>a\n<think>\n{%");
+    let (from, to) = (b"%}<|turn|>assistant\n{%", b"%}<|turn|>ab\n<think>{%");
     let at = bytes.windows(from.len()).position(|own| own == from).unwrap();
     bytes[at..at + to.len()].copy_from_slice(to);
     let path = folder.join("thinking.gguf");
@@ -384,7 +384,8 @@ fn schemas_begin_behind_thoughts(server: &Server, mut request: Value, thoughts: 
     let schema = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1, 2]}}});
     request["response_format"] = schema;
     let (_, made) = server.post("/v1/chat/completions", &request);
-    assert!(["1", "2"].map(Value::from).contains(&made["choices"][0]["message"]["content"]), "{made}");
+    let content = made["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(["1", "2"].contains(&content.trim()), "{made}");
     request["reasoning_format"] = "auto".into();
     let (_, made) = server.post("/v1/chat/completions", &request);
     assert_eq!(made["choices"][0]["message"]["reasoning_content"], json!(thoughts));

@@ -45,6 +45,8 @@ pub(super) const MARKS: &[Mark] = &[
     mark(SECTION, "<|tool_calls_section_end|>", |text, _| {
         parts(text, ["<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"])
     }),
+    // Kimi K3.
+    mark("<|open|>tools<|sep|>", "<|close|>tools<|sep|>", |text, _| opened(text)),
     // LFM2.
     mark("<|tool_call_start|>", "<|tool_call_end|>", |text, _| objects(text)),
     // Gemma 4.
@@ -68,6 +70,9 @@ const WITHIN: &[&str] = &[
     "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>",
     "<|tool_call_end|>",
+    "<|open|>",
+    "<|close|>",
+    "<|sep|>",
 ];
 
 /// Whether a name of a control token is a part of calls: such tokens are text here.
@@ -211,6 +216,34 @@ fn parts(text: &str, [begin, between, end]: [&str; 3]) -> Option<Vec<Call>> {
         Some(Call { name: name.to_owned(), arguments: object(arguments)? })
     };
     text.split(begin).skip(1).map(one).collect()
+}
+
+/// Calls whose names, keys and types are in marks that open something.
+fn opened(text: &str) -> Option<Vec<Call>> {
+    let attribute = |all: &str, name: &str| {
+        let (_, value) = all.split_once(&format!("{name}=\""))?;
+        Some(value.split_once('"')?.0.replace("&quot;", "\"").replace("&amp;", "&"))
+    };
+    let one = |part: &str| {
+        let (call, mut rest) = part.strip_prefix("<|open|>call")?.split_once("<|sep|>")?;
+        let name = attribute(call, "tool")?;
+        if let Some(json) = rest.strip_prefix("<|open|>json") {
+            let json = json.split_once("<|sep|>")?.1.split_once("<|close|>json<|sep|>")?.0;
+            return Some(Call { name, arguments: object(json)? });
+        }
+        let mut arguments = Map::new();
+        while !rest.is_empty() {
+            let (own, behind) = rest.strip_prefix("<|open|>argument")?.split_once("<|sep|>")?;
+            let (value, behind) = behind.split_once("<|close|>argument<|sep|>")?;
+            let is_text = attribute(own, "type").is_none_or(|kind| kind == "string");
+            let value = if is_text { value.into() } else { serde_json::from_str(value).ok()? };
+            arguments.insert(attribute(own, "key")?, value);
+            rest = behind;
+        }
+        Some(Call { name, arguments: Value::Object(arguments).to_string() })
+    };
+    let all = text.split("<|close|>call<|sep|>").map(str::trim).filter(|part| !part.is_empty());
+    all.map(one).collect()
 }
 
 /// A call that is a message in a channel, behind the beginning of its head.

@@ -180,6 +180,11 @@ mod tests {
             "",
             "fg",
         ),
+        (
+            "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"a\" type=\"number\"<|sep|>1<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool=\"g\" index=\"2\"<|sep|><|open|>json type=\"object\"<|sep|>{}<|close|>json<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+            "",
+            "fg",
+        ),
         ("<|tool_call_start|>[f(a=1), g()]<|tool_call_end|>Done.", "Done.", "fg"),
         ("[f(s='7 <b>\\n\\nx'), g()]", "", "sg"),
         ("<|tool_call>call:f{a:1}<tool_call|><|tool_call>call:g{}<tool_call|>", "", "fg"),

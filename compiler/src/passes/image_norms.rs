@@ -134,7 +134,7 @@ fn finished(chain: &Chain<'_>, node: &Node, reader: &Reader, input: usize) -> Op
         return Some(Found { norm, inputs, sizes, rest: None });
     }
     let changed = inputs.len() > maker.inputs.len();
-    changed.then(|| Found { norm, inputs, sizes, rest: Some((reader, input)) })
+    changed.then_some(Found { norm, inputs, sizes, rest: Some((reader, input)) })
 }
 
 /// What an elementwise node does behind a normalization.

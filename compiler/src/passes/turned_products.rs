@@ -32,7 +32,7 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
         }
         worth(|| behind(chain, node))
     };
-    replace(graph, region, uses, watch, find, |found, graph, node| found.write(graph, node))
+    replace(graph, region, uses, watch, find, Found::write)
 }
 
 /// What is found for all sizes that matter, and nothing where it was found for fewer.
@@ -72,7 +72,7 @@ impl Order {
         if !dims.iter().all(|(_, stride)| stride.is_multiple_of(width)) {
             return None;
         }
-        dims.iter_mut().for_each(|(_, distance)| *distance = *distance / width);
+        dims.iter_mut().for_each(|(_, distance)| *distance /= width);
         dims.extend((size != width).then_some((size / width, stride)));
         Some(Order { dims })
     }

@@ -205,10 +205,7 @@ impl Thoughts {
                 self.leave_out(pair.dropped, made)
             }
             State::Channels(channels) => channels.step(&mut self.held, made),
-            State::Answer | State::Whole => {
-                made.answer.push_str(&std::mem::take(&mut self.held));
-                false
-            }
+            State::Answer | State::Whole => self.leave_out(&[], made),
         }
     }
 

@@ -201,19 +201,21 @@ impl Thoughts {
                 true
             }
             State::Within(pair) => {
-                let found =
-                    pair.dropped.iter().filter_map(|mark| self.held.find(mark).map(|at| (at, mark.len())));
-                let (at, length) = found.min().unwrap_or_else(|| (partly(&self.held, pair.dropped), 0));
-                made.answer.extend(self.held.drain(..at));
-                self.held.drain(..length);
-                length > 0
+                let pair: &'static Pair = pair;
+                self.leave_out(pair.dropped, made)
             }
             State::Channels(channels) => channels.step(&mut self.held, made),
-            State::Answer | State::Whole => {
-                made.answer.push_str(&std::mem::take(&mut self.held));
-                false
-            }
+            State::Answer | State::Whole => self.leave_out(&[], made),
         }
+    }
+
+    /// Tells what is held without these marks, and says whether to look again.
+    fn leave_out(&mut self, marks: &[&str], made: &mut Divided) -> bool {
+        let found = marks.iter().filter_map(|mark| self.held.find(mark).map(|at| (at, mark.len())));
+        let (at, length) = found.min().unwrap_or_else(|| (partly(&self.held, marks), 0));
+        made.answer.extend(self.held.drain(..at));
+        self.held.drain(..length);
+        length > 0
     }
 }
 

@@ -206,9 +206,9 @@ void of_pieces(uint chunks) {
     for (uint group = LANE; group < count; group += gl_WorkGroupSize.x) {
         const float apart = sums[group] / (float(places) * float(per_group));
         means[group] = CENTERED ? pieces[2u * (base * groups + first_group + group)] + apart : 0.0;
-        // What rounding leaves below 0 is 0. Compilers make a maximum of that, which loses NaN: here means have it still.
+        // What rounding leaves below 0 is 0. Compilers make a maximum of such a comparison, which loses NaN.
         const float around = values[group] - apart * sums[group];
-        squares[group] = CENTERED && around < 0.0 ? 0.0 : around;
+        squares[group] = is_nan(around) ? NAN : around < 0.0 ? 0.0 : around;
     }
     barrier();
 }

@@ -27,7 +27,8 @@ const MOST_DIMS: usize = halite_ops::moves::MOST_DIMS;
 pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
     let read = read_by_attention(graph, region, uses);
     let find = |chain: &Chain<'_>, node: &Node| {
-        if read.contains(&node.outputs[0]) {
+        // Some nodes, such as those that check sizes, have no result.
+        if node.outputs.first().is_some_and(|made| read.contains(made)) {
             return before(chain, node);
         }
         worth(|| behind(chain, node))

@@ -302,7 +302,8 @@ mod tests {
         let data = Data::made(&models, "matmul", 25, |_| 1.0);
         let fit = Fit { set: "PRODUCTS".to_owned(), folds: 5, registers: Vec::new(), keep: Vec::new() };
         let fitted = fit.run(&data).expect("there are shapes");
-        assert!(fitted.before.error > 0.2, "{}", fitted.text());
+        // Each new fit moves the constants that are there, so only a part of this distance is asked for.
+        assert!(fitted.before.error > 5.0 * fitted.held_out.error, "{}", fitted.text());
         assert!(fitted.after.error < 0.01 && fitted.held_out.error < 0.02, "{}", fitted.text());
         assert!(fitted.held_out.choice.mean < 1.01, "{}", fitted.text());
         for (name, (found, wanted)) in

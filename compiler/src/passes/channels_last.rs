@@ -4,6 +4,7 @@
 
 mod kind;
 mod norms;
+mod transposed;
 mod turns;
 
 use halite_ops::{
@@ -14,6 +15,7 @@ use halite_sizes::Size;
 
 use self::{
     kind::{Kind, known},
+    transposed::Cells,
     turns::Turn,
 };
 use super::{
@@ -60,6 +62,9 @@ impl Change for ChannelsLast {
                 let read = image.into_iter().chain(residual).collect();
                 Some(Members { read, written, gains: kind.gains(op) })
             }
+            Operation::ConvTranspose2d(op) => {
+                Some(Members { read: first(), written, gains: Cells::of(op)?.gains() })
+            }
             Operation::Pool2d(op) if op.layout == Layout::Nchw => {
                 Some(Members { read: first(), written, gains: 0 })
             }
@@ -101,6 +106,7 @@ impl Change for ChannelsLast {
                     channels_last(images, op, node)
                 }
             },
+            Operation::ConvTranspose2d(op) => Cells::of(op)?.write(images, node),
             Operation::Pool2d(op) => {
                 let image = image_of(images.graph, op, node)?;
                 let input = LAST.there.map(|d| image[d]);

@@ -2,6 +2,7 @@
 //! places by filters there, whose rows are runs of whole words, and one of single channels reads neighbouring channels at once. With the
 //! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
+mod blocks;
 mod kind;
 mod norms;
 mod transposed;
@@ -14,6 +15,7 @@ use halite_ops::{
 use halite_sizes::Size;
 
 use self::{
+    blocks::Blocks,
     kind::{Kind, known},
     transposed::Cells,
     turns::Turn,
@@ -79,9 +81,10 @@ impl Change for ChannelsLast {
                 mean(graph, op, node)?;
                 Some(Members { read: first(), written: Vec::new(), gains: 0 })
             }
-            Operation::StridedCopy(op) => {
-                Turn::of(graph, op, node)?.members(node, |image| Self::cost(graph, image))
-            }
+            Operation::StridedCopy(op) => match Turn::of(graph, op, node) {
+                Some(turn) => turn.members(node, |image| Self::cost(graph, image)),
+                None => Blocks::of(graph, op, node).map(|_| Members { read: first(), written, gains: 0 }),
+            },
             _ => None,
         }
     }
@@ -123,7 +126,10 @@ impl Change for ChannelsLast {
             }
             Operation::Norm(op) => norms::changed(images, op, node),
             Operation::Reduce(op) => reduce(images, op, node),
-            Operation::StridedCopy(op) => Turn::of(images.graph, op, node)?.changed(images, node),
+            Operation::StridedCopy(op) => match Turn::of(images.graph, op, node) {
+                Some(turn) => turn.changed(images, node),
+                None => Blocks::of(images.graph, op, node)?.changed(images, node),
+            },
             _ => None,
         }
     }

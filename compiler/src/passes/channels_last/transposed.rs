@@ -2,14 +2,20 @@
 //! convolution gives all results of a cell as channels, and a copy puts these beside one another.
 
 use halite_ops::{
-    DType, Operation, conv_transpose2d::ConvTranspose2d, conv2d::Conv2d, copy::StridedCopy, matmul::MatMul,
-    pad::{Border, Pad}, window::Layout,
+    DType, Operation,
+    conv_transpose2d::ConvTranspose2d,
+    conv2d::Conv2d,
+    copy::StridedCopy,
+    matmul::MatMul,
+    pad::{Border, Pad},
+    window::Layout,
 };
 use halite_sizes::Size;
 
 use super::{
-    FILTERS, like,
+    FILTERS,
     kind::{Kind, known},
+    like,
 };
 use crate::{
     graph::{Node, NodeOp, TensorId},
@@ -172,11 +178,19 @@ impl Cells {
         let turns = [(down, self.rows), (right, self.columns)].map(|(taps, axis)| taps - axis.stride);
         let back = |axis: Axis, tap: u64| Size::constant(0) - Size::from(axis.stride * tap);
         let (one, tap) = (Size::constant(1), Size::from(down * right));
-        let sizes = [self.rows.taps, self.columns.taps, channels, self.rows.stride, self.columns.stride, filters];
+        let sizes =
+            [self.rows.taps, self.columns.taps, channels, self.rows.stride, self.columns.stride, filters];
         let copy = StridedCopy {
             source: (channels * filters * down * right).into(),
             shape: sizes.map(Size::from).to_vec(),
-            strides: vec![back(self.rows, right), back(self.columns, 1), tap * filters, right.into(), one, tap],
+            strides: vec![
+                back(self.rows, right),
+                back(self.columns, 1),
+                tap * filters,
+                right.into(),
+                one,
+                tap,
+            ],
             offset: (turns[0] * right + turns[1]).into(),
             dtype: DType::F16,
         };
@@ -206,13 +220,15 @@ impl Cells {
 
     /// Results of cells at their places of the image.
     fn put_beside(&self, images: &mut Images<'_>, node: &Node, cells: TensorId) {
-        let (count, filters, one) = (self.convolution.input[0], Size::from(self.filters()), Size::constant(1));
+        let (count, filters, one) =
+            (self.convolution.input[0], Size::from(self.filters()), Size::constant(1));
         let [down, right] = [self.rows.walk(), self.columns.walk()];
         let all = Size::from(self.convolution.filter[0]);
         let line = all * self.columns.cells;
         // From a cell to the next one, and from a number in it to the next one.
         let far = [[line, filters * self.columns.stride], [all, filters]];
-        let at = |place: [i64; 2], d: usize| far[d][0] * Size::from(place[0]) + far[d][1] * Size::from(place[1]);
+        let at =
+            |place: [i64; 2], d: usize| far[d][0] * Size::from(place[0]) + far[d][1] * Size::from(place[1]);
         let wide = [down.count * self.rows.stride, right.count * self.columns.stride];
         let copy = StridedCopy {
             source: count * self.rows.cells * line,

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use halite_ops::{DType, Operation, copy::StridedCopy};
 use halite_sizes::Size;
 
+use super::blocks::Blocks;
 use crate::{
     control::Watch,
     graph::{Graph, Node, NodeOp, Region, TensorId},
@@ -99,45 +100,97 @@ fn image(graph: &Graph, id: TensorId) -> Option<[Size; 3]> {
 
 /// Copies of images, or to images, under other dimensions read and write the images themselves, so that they are known as such.
 pub(super) fn name_images(graph: &Graph, region: &mut Region, uses: &mut Uses, watch: Watch<'_>) -> Result {
-    // What views show, and where copies are, by what they make.
-    let (mut shown, mut copies) = (HashMap::new(), HashMap::new());
-    let mut gone = HashSet::new();
+    let mut names =
+        Names { graph, uses, shown: HashMap::new(), copies: HashMap::new(), gone: HashSet::new() };
     for place in 0..region.nodes.len() {
         watch.check()?;
-        let node = &region.nodes[place];
-        let ([from], [to]) = (&node.inputs[..], &node.outputs[..]) else { continue };
+        names.see(&mut region.nodes, place);
+    }
+    let (gone, mut place) = (names.gone, 0..);
+    region.nodes.retain(|_| place.next().is_none_or(|place| !gone.contains(&place)));
+    Ok(())
+}
+
+/// What is known of the nodes so far.
+struct Names<'a> {
+    graph: &'a Graph,
+    uses: &'a mut Uses,
+    /// What views show, and where they are, by what they make.
+    shown: HashMap<TensorId, (TensorId, usize)>,
+    /// Where copies are, by what they make.
+    copies: HashMap<TensorId, usize>,
+    /// Places of views that are not needed any more.
+    gone: HashSet<usize>,
+}
+
+impl Names<'_> {
+    fn see(&mut self, nodes: &mut [Node], place: usize) {
+        let node = &nodes[place];
+        let ([from], [to]) = (&node.inputs[..], &node.outputs[..]) else { return };
+        let (from, to) = (*from, *to);
         match &node.op {
             NodeOp::View => {
-                shown.insert(*to, *from);
-                let copy: Option<usize> = copies.get(from).copied().filter(|_| uses.count(*from) == 1);
-                let Some(copy) = copy else { continue };
-                let made = Node { outputs: vec![*to], ..region.nodes[copy].clone() };
-                if turn(graph, &region.nodes[copy]).is_none() && turn(graph, &made) == Some(Turn::ToImage) {
-                    uses.remove(*from);
-                    region.nodes[copy] = made;
-                    gone.insert(place);
+                self.shown.insert(to, (from, place));
+                let copy = self.copies.get(&from).copied().filter(|_| self.uses.count(from) == 1);
+                let made = copy.and_then(|copy| Some((copy, self.to_image(&nodes[copy], to)?)));
+                if let Some((copy, made)) = made {
+                    self.replace(&mut nodes[copy], made);
+                    self.uses.remove(from);
+                    self.gone.insert(place);
                 }
             }
             NodeOp::Operation(Operation::StridedCopy(_)) => {
-                copies.insert(*to, place);
-                let Some(from) = shown.get(from).copied() else { continue };
-                let made = Node { inputs: vec![from], ..node.clone() };
-                if turn(graph, node).is_none() && turn(graph, &made) == Some(Turn::FromImage) {
-                    uses.replace(node, &made);
-                    region.nodes[place] = made;
+                self.copies.insert(to, place);
+                let made = Node { inputs: vec![self.of_view(from)], ..node.clone() };
+                let is_turn = turn(self.graph, &made) == Some(Turn::FromImage);
+                if is_turn && turn(self.graph, node).is_none() {
+                    self.replace(&mut nodes[place], made);
                 }
             }
             _ => {}
         }
     }
-    let mut place = 0..;
-    region.nodes.retain(|_| place.next().is_none_or(|place| !gone.contains(&place)));
-    Ok(())
+
+    /// A copy that writes an image as which its result is seen.
+    fn to_image(&self, copy: &Node, image: TensorId) -> Option<Node> {
+        let made = Node { outputs: vec![image], ..copy.clone() };
+        if turn(self.graph, copy).is_none() && turn(self.graph, &made) == Some(Turn::ToImage) {
+            return Some(made);
+        }
+        let inputs = made.inputs.iter().map(|id| self.of_view(*id)).collect();
+        let made = Node { inputs, ..made };
+        is_of_blocks(self.graph, &made).then_some(made)
+    }
+
+    /// What a view shows, or the tensor itself.
+    fn of_view(&self, id: TensorId) -> TensorId {
+        self.shown.get(&id).map_or(id, |(shown, _)| *shown)
+    }
+
+    /// Views that nothing reads behind that are not needed: an image has no other reader for them.
+    fn replace(&mut self, node: &mut Node, made: Node) {
+        self.uses.replace(node, &made);
+        let old = std::mem::replace(node, made);
+        for id in old.inputs {
+            if self.uses.count(id) == 0
+                && let Some((shown, place)) = self.shown.get(&id).copied()
+                && self.gone.insert(place)
+            {
+                self.uses.remove(shown);
+            }
+        }
+    }
 }
 
 fn turn(graph: &Graph, node: &Node) -> Option<Turn> {
     let NodeOp::Operation(Operation::StridedCopy(copy)) = &node.op else { return None };
     Turn::of(graph, copy, node)
+}
+
+/// Whether a node copies between channels of an image and blocks of places of another.
+fn is_of_blocks(graph: &Graph, node: &Node) -> bool {
+    let NodeOp::Operation(Operation::StridedCopy(copy)) = &node.op else { return false };
+    Blocks::of(graph, copy, node).is_some()
 }
 
 #[cfg(test)]

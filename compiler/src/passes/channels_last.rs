@@ -4,22 +4,18 @@
 
 mod blocks;
 mod kind;
+mod means;
 mod norms;
 mod transposed;
 mod turns;
+mod widened;
 
 use halite_ops::{
-    Operation, conv2d::Conv2d, copy::StridedCopy, matmul::MatMul, pool2d::Pool2d, reduce::Reduce,
-    window::Layout,
+    Operation, conv2d::Conv2d, copy::StridedCopy, matmul::MatMul, pool2d::Pool2d, window::Layout,
 };
 use halite_sizes::Size;
 
-use self::{
-    blocks::Blocks,
-    kind::{Kind, known},
-    transposed::Cells,
-    turns::Turn,
-};
+use self::{blocks::Blocks, kind::Kind, transposed::Cells, turns::Turn, widened::widened};
 use super::{
     Result, Uses,
     images::{self, Change, Images, LAST, Members, Order, resized},
@@ -58,7 +54,7 @@ impl Change for ChannelsLast {
         let written = node.outputs.clone();
         match operation {
             Operation::Conv2d(op) => {
-                let kind = Kind::of(op)?;
+                let kind = Kind::of(op).or_else(|| widened(op).map(|(_, kind)| kind))?;
                 let residual = node.inputs.last().filter(|_| op.residual).copied();
                 let image = if kind == Kind::Patches { Vec::new() } else { first() };
                 let read = image.into_iter().chain(residual).collect();
@@ -78,7 +74,7 @@ impl Change for ChannelsLast {
                 norms::is_of_image(graph, op, node).then(|| Members { read: first(), written, gains: 0 })
             }
             Operation::Reduce(op) => {
-                mean(graph, op, node)?;
+                means::of_image(graph, op, node)?;
                 Some(Members { read: first(), written: Vec::new(), gains: 0 })
             }
             Operation::StridedCopy(op) => match Turn::of(graph, op, node) {
@@ -102,12 +98,12 @@ impl Change for ChannelsLast {
     fn changed(images: &mut Images<'_>, node: &Node) -> Option<()> {
         let NodeOp::Operation(operation) = &node.op else { return None };
         match operation {
-            Operation::Conv2d(op) => match Kind::of(op)? {
-                Kind::Product => product(images, op, node),
-                Kind::Patches => patches(images, op, node),
-                Kind::SingleChannels | Kind::Window | Kind::FewChannels | Kind::Picture => {
-                    channels_last(images, op, node)
-                }
+            Operation::Conv2d(op) => match (Kind::of(op), widened(op)) {
+                (Some(Kind::Product), _) => product(images, op, node),
+                (Some(Kind::Patches), _) => patches(images, op, node),
+                (Some(_), _) => channels_last(images, op, node),
+                (None, Some((wide, kind))) => widened::write(images, (&wide, kind), node),
+                (None, None) => None,
             },
             Operation::ConvTranspose2d(op) => Cells::of(op)?.write(images, node),
             Operation::Pool2d(op) => {
@@ -125,7 +121,7 @@ impl Change for ChannelsLast {
                 Some(())
             }
             Operation::Norm(op) => norms::changed(images, op, node),
-            Operation::Reduce(op) => reduce(images, op, node),
+            Operation::Reduce(op) => means::changed(images, op, node),
             Operation::StridedCopy(op) => match Turn::of(images.graph, op, node) {
                 Some(turn) => turn.changed(images, node),
                 None => Blocks::of(images.graph, op, node)?.changed(images, node),
@@ -244,39 +240,6 @@ fn image_of(graph: &Graph, op: &Pool2d, node: &Node) -> Option<[Size; 4]> {
     let [images, channels, rows, columns] = op.input;
     let same = rows.is(sizes[2]) && columns.is(sizes[3]) && (images * channels).is(sizes[0] * sizes[1]);
     (op.layout == Layout::Nchw && same).then_some(sizes)
-}
-
-/// Sizes of the image that a reduction over all its places reads.
-fn mean(graph: &Graph, op: &Reduce, node: &Node) -> Option<[u64; 4]> {
-    let sizes = <[Size; 4]>::try_from(graph.tensor(*node.inputs.first()?).sizes()).ok()?;
-    let [images, channels, rows, columns] =
-        [known(sizes[0])?, known(sizes[1])?, known(sizes[2])?, known(sizes[3])?];
-    let [outer, length, inner] = [known(op.outer)?, known(op.length)?, known(op.inner)?];
-    let whole = outer == images * channels && length == rows * columns && inner == 1;
-    whole.then_some([images, channels, rows, columns])
-}
-
-/// A reduction over all places: its results lie as before, channels of an image side by side.
-fn reduce(images: &mut Images<'_>, op: &Reduce, node: &Node) -> Option<()> {
-    let [count, channels, rows, columns] = mean(images.graph, op, node)?.map(Size::from);
-    let here = &node.location;
-    let changed = Reduce { outer: count, length: rows * columns, inner: channels, ..op.clone() };
-    let image = images.in_new_order(node.inputs[0], here);
-    let made = like(images.graph, node.outputs[0], &[count, channels]);
-    let operation = NodeOp::Operation(Operation::Reduce(changed));
-    images.push_node(Node {
-        op: operation,
-        inputs: vec![image],
-        outputs: vec![made],
-        location: here.clone(),
-    });
-    images.push_node(Node {
-        op: NodeOp::View,
-        inputs: vec![made],
-        outputs: node.outputs.clone(),
-        location: here.clone(),
-    });
-    Some(())
 }
 
 /// A new tensor of the type of another.

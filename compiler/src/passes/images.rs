@@ -4,6 +4,7 @@
 mod change;
 mod groups;
 mod order;
+mod padded;
 mod prune;
 pub(super) mod resized;
 mod slice;

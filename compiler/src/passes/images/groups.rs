@@ -8,6 +8,7 @@ use halite_sizes::Size;
 use super::{
     change::{Change, Members},
     order::{Order, Read, four},
+    padded,
     prune::{prune, times},
     slice::Slice,
 };
@@ -175,8 +176,8 @@ impl Groups {
                 node.inputs.clone()
             }
             Operation::Pad(op) => {
-                let sizes = four(graph, *node.inputs.first()?)?;
-                (op.input == sizes).then(|| node.inputs.clone())?
+                padded::of_image(graph, op, node)?;
+                node.inputs.clone()
             }
             _ => return None,
         };

@@ -8,6 +8,7 @@ use halite_sizes::Size;
 
 use super::{
     order::{Order, Read},
+    padded,
     slice::Slice,
 };
 use crate::{
@@ -69,7 +70,7 @@ impl<'a> Images<'a> {
                 (Operation::Gather(op.clone()), vec![list, self.in_new_order(places, &node.location)])
             }
             Operation::Concat(op) => self.concat(op, node)?,
-            Operation::Pad(op) => self.pad(op, node),
+            Operation::Pad(op) => self.pad(op, node)?,
             Operation::StridedCopy(op) => {
                 let slice = Slice::of(self.order, self.graph, op, node)?;
                 let copy = slice.copy(self.order.there, op);
@@ -146,15 +147,16 @@ impl<'a> Images<'a> {
         Some((Operation::Concat(changed), inputs))
     }
 
-    fn pad(&mut self, op: &Pad, node: &Node) -> (Operation, Vec<TensorId>) {
+    fn pad(&mut self, op: &Pad, node: &Node) -> Option<(Operation, Vec<TensorId>)> {
         let order = self.order.there;
+        let op = padded::of_image(self.graph, op, node)?;
         let changed = Pad {
             input: order.map(|d| op.input[d]).to_vec(),
             before: order.map(|d| op.before[d]).to_vec(),
             after: order.map(|d| op.after[d]).to_vec(),
-            ..op.clone()
+            ..op
         };
-        (Operation::Pad(changed), vec![self.in_new_order(node.inputs[0], &node.location)])
+        Some((Operation::Pad(changed), vec![self.in_new_order(node.inputs[0], &node.location)]))
     }
 
     /// An image in the new order.

@@ -14,6 +14,7 @@ mod beside;
 mod bindable;
 mod casts;
 mod chain;
+mod channel_values;
 mod channels_first;
 mod channels_last;
 mod clean;
@@ -131,6 +132,12 @@ pub static PASSES: &[Pass] = &[
         summary: "puts batch normalization by constants into the weights of the convolution or product before it",
         needs: &["channels-first"],
         run: Run::Regions(linear::fold_batch_norm),
+    },
+    Pass {
+        name: "channel-values",
+        summary: "puts constants that multiply or are added to channels into the convolution before them",
+        needs: &["channels-first", "fold-batch-norm"],
+        run: Run::Regions(channel_values::run),
     },
     Pass {
         name: "parallel-convolutions",

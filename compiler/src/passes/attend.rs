@@ -36,6 +36,8 @@ pub(super) fn run(graph: &mut Graph, region: &mut Region, uses: &mut Uses, watch
 struct Pattern {
     operation: Attention,
     q: Queries,
+    /// What queries are multiplied by, with its dimensions, and those of the queries.
+    factor: Option<(Added, Vec<Size>, Vec<Size>)>,
     k: Strided,
     v: Strided,
     /// What is added to the scores, its dimensions, and those that the operation wants.
@@ -91,11 +93,13 @@ fn pattern(chain: &Chain<'_>, node: &Node, masks: &KnownMasks) -> Option<Pattern
     if softmax.dtype != dtype && (softmax.dtype != DType::F32 || dtype.size() != 2) {
         return None;
     }
-    let Scores { form, added, node: first_node, product: first, dims } = scores(chain, masked)?;
+    let Scores { form, factor, added, node: first_node, product: first, dims } = scores(chain, masked)?;
     if first.out != dtype {
         return None;
     }
     let sizes = sizes(&dims, first, second)?;
+    let factor = factor.map(|factor| of_queries(factor, &dims, sizes, dtype));
+    let factor = if let Some(factor) = factor { Some(factor?) } else { None };
     let (q_scale, q) = Queries::of(chain, first_node.inputs[0], dtype);
     let inner = if first.rhs_transposed { [sizes.dim.into(), 1.into()] } else { [1.into(), sizes.keys] };
     let k = Source::of(chain, first_node.inputs[1], first, sizes, inner);
@@ -114,7 +118,7 @@ fn pattern(chain: &Chain<'_>, node: &Node, masks: &KnownMasks) -> Option<Pattern
         softcap: form.softcap.map(Into::into),
         ..Attention::new(sizes.heads, sizes.queries, sizes.keys, sizes.dim, dtype)
     };
-    operation_fits(&operation).then_some(Pattern { operation, q, k, v, mask })
+    operation_fits(&operation).then_some(Pattern { operation, q, factor, k, v, mask })
 }
 
 fn operation_fits(operation: &Attention) -> bool {
@@ -128,6 +132,8 @@ type Term = (Operand, Reader, expression::Expression);
 struct Scores<'a> {
     /// What happens to the scores.
     form: Form,
+    /// What they are multiplied by.
+    factor: Option<Term>,
     /// What is added to them.
     added: Option<Term>,
     /// The product that gives them.
@@ -141,8 +147,9 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<Scores<'a>> {
     let (node, operation) = chain.only_maker(masked)?;
     let own = chain.graph.tensor(masked).sizes();
     let Operation::Elementwise(elementwise) = operation else {
-        let form = Form { scale: 1.0, softcap: None, added: None };
-        return Some(Scores { form, added: None, node, product: product(operation)?, dims: own.to_vec() });
+        let form = Form { scale: 1.0, factor: None, softcap: None, added: None };
+        let (product, dims) = (product(operation)?, own.to_vec());
+        return Some(Scores { form, factor: None, added: None, node, product, dims });
     };
     let mut reader = Reader::new(elementwise, &node.inputs);
     let mut dims = chain.graph.tensor(node.outputs[0]).sizes().to_vec();
@@ -160,8 +167,9 @@ fn scores<'a>(chain: &'a Chain<'_>, masked: TensorId) -> Option<Scores<'a>> {
         let (node, operation) = chain.only_maker(*id)?;
         let product = product(operation).filter(|_| seen.iter().product::<Size>() == whole)?;
         let (form, program) = form(&reader, input)?;
-        let added = form.added.map(|added| (added, reader.clone(), program));
-        Some(Scores { form, added, node, product, dims: dims.clone() })
+        let [factor, added] =
+            [form.factor, form.added].map(|term| term.map(|term| (term, reader.clone(), program.clone())));
+        Some(Scores { form, factor, added, node, product, dims: dims.clone() })
     })
 }
 
@@ -294,28 +302,12 @@ fn mask(
     sizes: Sizes,
     dtype: DType,
 ) -> Option<Masked> {
-    let Some((operand, reader, program)) = added else { return Some((None, (Mask::None, None), false)) };
-    let (made, value, inputs) = part(&program, operand);
-    if made.lookups().next().is_some() {
-        return None;
-    }
-    let inputs: Vec<_> = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
+    let Some(term) = added else { return Some((None, (Mask::None, None), false)) };
+    let (made, value, inputs) = term_of(term)?;
     if let Some(known) = masks.known(chain, (&made, value), &inputs, [sizes.queries, sizes.keys]) {
         return Some((None, (Mask::None, None), known == Known::Causal));
     }
-    let (added, own) = match (value, &inputs[..]) {
-        (Operand::Input(0), [(id, own, dims)]) if *own == dtype => (Added::Tensor(*id), dims.clone()),
-        // What is added may have another type.
-        (Operand::Node(_) | Operand::Input(_), [_, ..]) => {
-            let mut made = made;
-            made.store(value, dtype);
-            let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
-            let all: Vec<_> = shapes.iter().map(|(_, dims)| dims.clone()).collect();
-            let ids = inputs.iter().map(|(id, ..)| *id).collect();
-            (Added::Computed(Elementwise::new(shapes, made), ids), expression::broadcast(&all).ok()?)
-        }
-        _ => return None,
-    };
+    let (added, own) = in_type((made, value, inputs), dtype)?;
     let dims = &[&vec![Size::constant(1); 3usize.saturating_sub(dims.len())], dims].concat();
     let own = dims_of(own, dims)?;
     // Images and windows before the heads: masks may be the same for the first ones, and differ for all behind.
@@ -337,6 +329,50 @@ fn mask(
     Some((Some((added, own, wanted)), (kind, batches), false))
 }
 
+/// A program of its own, what it makes, and its inputs.
+type Made = (expression::Expression, Operand, Vec<Input>);
+/// An input of a reader: a tensor, its type, and the dimensions as which it is read.
+type Input = (TensorId, DType, Vec<Size>);
+
+/// What computes a term by itself.
+fn term_of((operand, reader, program): Term) -> Option<Made> {
+    let (made, value, inputs) = part(&program, operand);
+    let inputs = inputs.into_iter().map(|input| reader.inputs[input].clone()).collect();
+    let looks_up = made.lookups().next().is_some();
+    (!looks_up).then_some((made, value, inputs))
+}
+
+/// A term in this type, and its dimensions.
+fn in_type((made, value, inputs): Made, dtype: DType) -> Option<(Added, Vec<Size>)> {
+    match (value, &inputs[..]) {
+        (Operand::Input(0), [(id, own, dims)]) if *own == dtype => Some((Added::Tensor(*id), dims.clone())),
+        // It may have another type.
+        (Operand::Node(_) | Operand::Input(_), [_, ..]) => {
+            let mut made = made;
+            made.store(value, dtype);
+            let shapes: Vec<_> = inputs.iter().map(|(_, dtype, dims)| (*dtype, dims.clone())).collect();
+            let all: Vec<_> = shapes.iter().map(|(_, dims)| dims.clone()).collect();
+            let ids = inputs.iter().map(|(id, ..)| *id).collect();
+            Some((Added::Computed(Elementwise::new(shapes, made), ids), expression::broadcast(&all).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// A factor of scores as one of queries, which have the same for all keys, with its dimensions and those of the queries.
+fn of_queries(
+    factor: Term,
+    dims: &[Size],
+    sizes: Sizes,
+    dtype: DType,
+) -> Option<(Added, Vec<Size>, Vec<Size>)> {
+    let (factor, own) = in_type(term_of(factor)?, dtype)?;
+    let own = dims_of(own, dims)?;
+    let (last, lead) = dims.split_last()?;
+    let of_queries = [lead, &[sizes.dim.into()]].concat();
+    (own.last().is_some_and(|size| *size == 1) && *last != 1).then_some((factor, own, of_queries))
+}
+
 /// The dimensions of what is added to scores of these, as many as those, if it goes with them.
 fn dims_of(own: Vec<Size>, dims: &[Size]) -> Option<Vec<Size>> {
     // Dimensions of one element before those of the scores say nothing.
@@ -354,13 +390,16 @@ impl Pattern {
         let mut builder = NodeBuilder { graph, new: Vec::new(), node, dtype };
         let (k, v) = (builder.read(&self.k), builder.read(&self.v));
         let mut inputs = vec![builder.queries(self.q), k, v];
+        if let Some((factor, own, dims)) = self.factor {
+            let factor = builder.added(factor, &own);
+            let mut program = expression::Expression::default();
+            let scaled = program.call(expression::Function::Mul, &[Operand::Input(0), Operand::Input(1)]);
+            program.store(scaled, dtype);
+            let scaled = Elementwise::new([(dtype, dims.clone()), (dtype, own)], program);
+            inputs[0] = builder.make(Operation::Elementwise(scaled), vec![inputs[0], factor], &dims);
+        }
         if let Some((added, own, wanted)) = self.mask {
-            let mut mask = match added {
-                Added::Tensor(id) => id,
-                Added::Computed(elementwise, ids) => {
-                    builder.make(Operation::Elementwise(elementwise), ids, &own)
-                }
-            };
+            let mut mask = builder.added(added, &own);
             if own != wanted {
                 let copy = StridedCopy::expand(&own, &wanted, dtype);
                 mask = builder.make(Operation::StridedCopy(copy), vec![mask], &wanted);
@@ -390,6 +429,14 @@ impl NodeBuilder<'_> {
         let location = self.node.location.clone();
         self.new.push(Node { op: NodeOp::Operation(operation), inputs, outputs: vec![id], location });
         id
+    }
+
+    /// What is added to scores, or multiplies queries.
+    fn added(&mut self, added: Added, dims: &[Size]) -> TensorId {
+        match added {
+            Added::Tensor(id) => id,
+            Added::Computed(elementwise, ids) => self.make(Operation::Elementwise(elementwise), ids, dims),
+        }
     }
 
     /// Queries as the operation takes them.

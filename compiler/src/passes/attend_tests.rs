@@ -460,3 +460,36 @@ fn keys_that_lie_as_the_operation_wants_them() {
         "{graph}"
     );
 }
+
+#[test]
+fn factors_of_scores_go_into_queries() {
+    // Of heads, as in Swin V2, of queries, and of all as a tensor of one element; with and without a mask. Factors of keys stay.
+    type Case<'a> = (&'a [u64], Function, Option<&'a [u64]>, bool);
+    let cases: [Case<'_>; 6] = [
+        (&[HEADS, 1, 1], Function::Mul, None, true),
+        (&[HEADS, 1, 1], Function::Mul, Some(&[HEADS, 4, 5]), true),
+        (&[2, 1, 4, 1], Function::Mul, Some(&[4, 5]), true),
+        (&[1, 1, 1, 1], Function::Mul, None, true),
+        (&[HEADS, 1, 5], Function::Mul, None, false),
+        (&[HEADS, 1, 1], Function::Max, None, false),
+    ];
+    for (dims, function, mask, is_attention) in cases {
+        let mut b = Builder::new();
+        let q = b.input("q", F32, &[2, HEADS, 4, DIM]).unwrap();
+        let [k, v] = ["k", "v"].map(|name| b.input(name, F32, &[2, HEADS, 5, DIM]).unwrap());
+        let k = b.transpose(k, &[0, 1, 3, 2]).unwrap();
+        let scores = b.matmul(q, k).unwrap();
+        let factor = b.input("factor", F32, dims).unwrap();
+        let mut scores = b.binary(function, scores, factor).unwrap();
+        if let Some(dims) = mask {
+            let mask = b.input("mask", F32, dims).unwrap();
+            scores = b.binary(Function::Add, scores, mask).unwrap();
+        }
+        let weights = b.softmax(scores, 3, false).unwrap();
+        let made = b.matmul(weights, v).unwrap();
+        b.output("out", made);
+        let graph = optimized(b.finish().unwrap());
+        let found = kernels(&graph).iter().any(|op| matches!(op, Operation::Attention(_)));
+        assert_eq!(found, is_attention, "{dims:?} {mask:?} {graph}");
+    }
+}

@@ -14,10 +14,12 @@ pub(super) const NOTHING: f64 = -1e9;
 /// that a query which sees nothing gives all keys the same weight. Of -1e9 a score of 40 is left, in steps of 64.
 const VANISHING: f64 = -1e30;
 
-/// `scale * score` capped to `softcap`, and what is added to it: an operand of a program without the scores.
+/// `scale * factor * score` capped to `softcap`, and what is added to it: operands of a program without the scores.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Form {
     pub(super) scale: f64,
+    /// What scores are multiplied by that is no number.
+    pub(super) factor: Option<Operand>,
     pub(super) softcap: Option<f64>,
     pub(super) added: Option<Operand>,
 }
@@ -81,7 +83,7 @@ impl Reading {
     /// As deep as the expression, whose length is limited.
     fn read(&mut self, value: Operand) -> Option<Form> {
         if value == self.scores {
-            return Some(Form { scale: 1.0, softcap: None, added: None });
+            return Some(Form { scale: 1.0, factor: None, softcap: None, added: None });
         }
         let Operand::Node(index) = value else { return None };
         let node = self.program.nodes[index].clone();
@@ -98,6 +100,10 @@ impl Reading {
         }
         let form = self.read(inner)?;
         match (node.function, &without[..]) {
+            (Function::Mul, [other]) => {
+                let plain = form.factor.is_none() && form.added.is_none() && form.softcap.is_none();
+                plain.then_some(Form { factor: Some(*other), ..form })
+            }
             (Function::Add, [other]) => {
                 let added = match form.added {
                     None => *other,
@@ -132,7 +138,7 @@ impl Reading {
         }
         let form = self.read(node.operands[0])?;
         let plain = form.added.is_none() && form.softcap.is_none();
-        plain.then_some(Form { scale: form.scale * cap, softcap: Some(cap), added: None })
+        plain.then_some(Form { scale: form.scale * cap, softcap: Some(cap), ..form })
     }
 }
 
@@ -159,11 +165,13 @@ mod tests {
 
     #[test]
     fn factors_caps_and_masks_are_found() {
-        let plain = |scale| Form { scale, softcap: None, added: None };
+        let plain = |scale| Form { scale, factor: None, softcap: None, added: None };
         assert_eq!(read("div $0 8.0 -> %0:f32").unwrap().0, plain(0.125));
         assert_eq!(read("mul 0.5 $0; mul %0 0.5 -> %1:f32").unwrap().0, plain(0.25));
         let (form, _) = read("div $0 8.0; add $1 %0 -> %1:f32").unwrap();
         assert_eq!(form, Form { added: Some(Operand::Input(1)), ..plain(0.125) });
+        let (form, _) = read("mul $0 $1; mul %0 0.5; div %1 20.0; tanh %2; mul %3 20.0 -> %4:f32").unwrap();
+        assert_eq!((form.scale, form.factor, form.softcap), (0.5, Some(Operand::Input(1)), Some(20.0)));
         let (form, text) = read("neg $1; mul $0 0.5; add %1 %0; add %2 $1 -> %3:f32").unwrap();
         assert_eq!((form.scale, &text[..]), (0.5, "neg $0; add %0 $0 ->"));
         let (form, text) = read("mul $0 0.5; cast:bool $2; select %1 %0 -inf -> %2:f32").unwrap();
@@ -190,8 +198,9 @@ mod tests {
     #[test]
     fn other_computing_is_none() {
         for text in [
-            "mul $0 $1 -> %0:f32",
             "mul $0 $0 -> %0:f32",
+            "mul $0 $1; mul %0 $2 -> %1:f32",
+            "add $0 $1; mul %0 $2 -> %1:f32",
             "add $0 $1; mul %0 0.5 -> %1:f32",
             "exp $0 -> %0:f32",
             "cast:bool $2; select %0 $0 -1.0 -> %1:f32",

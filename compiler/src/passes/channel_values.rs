@@ -56,15 +56,18 @@ fn folded(graph: &mut Graph, before: &Node, node: &Node) -> Option<Vec<Node>> {
         inputs[1] = builder.make(&of_filters, &filters.dims, |p, x| p.call(found.function, x));
     }
     if has_bias {
-        let bias = had_bias.then(|| (inputs[2], vector.clone()));
-        let terms: Vec<_> = bias.into_iter().chain([(found.tensor, vector.clone())]).collect();
-        let made = builder.make(&terms, &vector, |p, x| match x {
-            [value] if found.function == Function::Sub => p.call(Function::Neg, &[*value]),
-            [value] => *value,
-            both => p.call(found.function, both),
-        });
+        let bias = match (had_bias, found.function) {
+            (false, Function::Add) => builder.seen(found.tensor, &vector),
+            (false, _) => {
+                builder.make(&[(found.tensor, vector.clone())], &vector, |p, x| p.call(Function::Neg, x))
+            }
+            (true, function) => {
+                let terms = [inputs[2], found.tensor].map(|id| (id, vector.clone()));
+                builder.make(&terms, &vector, |p, x| p.call(function, x))
+            }
+        };
         inputs.truncate(2);
-        inputs.push(made);
+        inputs.push(bias);
     }
     let (outputs, location) = (node.outputs.clone(), before.location.clone());
     new.push(Node { op: NodeOp::Operation(operation), inputs, outputs, location });

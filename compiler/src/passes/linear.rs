@@ -303,6 +303,14 @@ pub(super) struct NodeBuilder<'a> {
 }
 
 impl NodeBuilder<'_> {
+    /// A constant under other dimensions.
+    pub fn seen(&mut self, id: TensorId, dims: &[u64]) -> TensorId {
+        let from = self.graph.tensor(id);
+        let mut tensor = Tensor::new(from.name.clone(), from.element, Shape::new(dims.iter().copied()));
+        tensor.constant.clone_from(&from.constant);
+        self.graph.add_tensor(tensor)
+    }
+
     /// Computes one tensor.
     pub fn make(
         &mut self,

@@ -3,6 +3,7 @@
 //! channels first, windows lie across words, and a plane of 19 x 19 or 7 x 7 begins anywhere and is read element by element.
 
 mod blocks;
+mod convolutions;
 mod kind;
 mod means;
 mod norms;
@@ -10,23 +11,25 @@ mod transposed;
 mod turns;
 mod widened;
 
-use halite_ops::{
-    Operation, conv2d::Conv2d, copy::StridedCopy, matmul::MatMul, pool2d::Pool2d, window::Layout,
-};
+use halite_ops::{Operation, pool2d::Pool2d, window::Layout};
 use halite_sizes::Size;
 
-use self::{blocks::Blocks, kind::Kind, transposed::Cells, turns::Turn, widened::widened};
+use self::{
+    blocks::Blocks,
+    convolutions::{channels_last, patches, product},
+    kind::Kind,
+    transposed::Cells,
+    turns::Turn,
+    widened::widened,
+};
 use super::{
     Result, Uses,
     images::{self, Change, Images, LAST, Members, Order, resized},
 };
 use crate::{
     control::Watch,
-    graph::{Graph, Node, NodeOp, Region, Shape, Tensor, TensorId},
+    graph::{Graph, Node, NodeOp, Region, TensorId},
 };
-
-/// Filters, channels of a group, rows, columns to rows, columns, channels of a group, filters.
-const FILTERS: [usize; 4] = [2, 3, 1, 0];
 
 // What gains and costs are, in picoseconds on an H200 with eight images: `docs/results/kernels.md` has the times.
 /// A copy, and each byte that it reads and writes. Tests have a hundredth of the images, as the host computes them.
@@ -131,109 +134,6 @@ impl Change for ChannelsLast {
     }
 }
 
-/// The product of all places by filters that such a convolution is.
-fn product(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
-    let [count, channels, rows, columns] = op.input;
-    let places = count * rows * columns;
-    let image = images.in_new_order(node.inputs[0], &node.location);
-    let image = images.view(image, &[places, channels], &node.location);
-    multiplied(images, op, node, (image, [Size::constant(1), places, channels]))
-}
-
-/// The fewest places of an image that are a product by themselves. A tensor that is joined of such takes results where they belong.
-const LEAST_PLACES: u64 = 128;
-
-/// The product of parts of the picture, in a copy, by filters.
-fn patches(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
-    let [count, channels, height, width] = op.input;
-    let [rows, columns] = op.shape().ok()?.window.output();
-    let [down, right] = [op.filter[2], op.filter[3]].map(Size::from);
-    let one = Size::constant(1);
-    let copy = StridedCopy {
-        source: count * channels * height * width,
-        shape: vec![count, rows, columns, channels, down, right],
-        strides: vec![channels * height * width, down * width, right, height * width, width, one],
-        offset: 0.into(),
-        dtype: op.dtype,
-    };
-    crate::backend::check(&Operation::StridedCopy(copy.clone())).ok()?;
-    let terms = channels * down * right;
-    let own = rows * columns >= LEAST_PLACES;
-    let [batch, places] = if own { [count, rows * columns] } else { [one, count * rows * columns] };
-    images.in_old_order(node.inputs[0], &node.location);
-    let made = like(images.graph, node.inputs[0], &[batch, places, terms]);
-    images.push_node(Node {
-        op: NodeOp::Operation(Operation::StridedCopy(copy)),
-        inputs: vec![node.inputs[0]],
-        outputs: vec![made],
-        location: node.location.clone(),
-    });
-    multiplied(images, op, node, (made, [batch, places, terms]))
-}
-
-/// The product of rows of a batch of so many terms by filters, with what such a convolution adds.
-fn multiplied(
-    images: &mut Images<'_>,
-    op: &Conv2d,
-    node: &Node,
-    (rows, [batch, places, terms]): (TensorId, [Size; 3]),
-) -> Option<()> {
-    let (filters, here) = (Size::from(op.filter[0]), &node.location);
-    let product = MatMul {
-        batch,
-        rhs_shared: !batch.is(1.into()),
-        rhs_transposed: true,
-        bias: op.bias,
-        residual: op.residual,
-        residual_behind: op.residual_behind,
-        activation: op.activation,
-        ..MatMul::new(places, filters, terms, op.dtype, op.dtype)
-    };
-    let mut inputs = vec![rows, images.seen(node.inputs[1], &[filters, terms], here)];
-    if op.bias {
-        images.in_old_order(node.inputs[2], here);
-        inputs.push(node.inputs[2]);
-    }
-    if op.residual {
-        let residual = images.in_new_order(*node.inputs.last()?, here);
-        inputs.push(images.view(residual, &[batch * places, filters], here));
-    }
-    let made = like(images.graph, node.outputs[0], &[batch * places, filters]);
-    let operation = NodeOp::Operation(Operation::MatMul(product));
-    images.push_node(Node { op: operation, inputs, outputs: vec![made], location: here.clone() });
-    let result = images.result(node.outputs[0]);
-    images.push_node(Node {
-        op: NodeOp::View,
-        inputs: vec![made],
-        outputs: vec![result],
-        location: here.clone(),
-    });
-    Some(())
-}
-
-/// A convolution that reads the image as it lies then.
-fn channels_last(images: &mut Images<'_>, op: &Conv2d, node: &Node) -> Option<()> {
-    let (input, filter, here) = (op.input, op.filter, &node.location);
-    let changed = Conv2d {
-        input: LAST.there.map(|d| input[d]),
-        filter: FILTERS.map(|d| filter[d]),
-        layout: Layout::Nhwc,
-        ..op.clone()
-    };
-    let mut inputs = vec![images.in_new_order(node.inputs[0], here)];
-    images.in_old_order(node.inputs[1], here);
-    inputs.push(images.turned(node.inputs[1], FILTERS, here));
-    if op.bias {
-        images.in_old_order(node.inputs[2], here);
-        inputs.push(node.inputs[2]);
-    }
-    if op.residual {
-        inputs.push(images.in_new_order(*node.inputs.last()?, here));
-    }
-    images.push(Operation::Conv2d(changed), inputs, node);
-    Some(())
-}
-
 /// Sizes of the image that a pool reads, whose channels may be images for it.
 fn image_of(graph: &Graph, op: &Pool2d, node: &Node) -> Option<[Size; 4]> {
     let sizes = <[Size; 4]>::try_from(graph.tensor(*node.inputs.first()?).sizes()).ok()?;
@@ -242,18 +142,12 @@ fn image_of(graph: &Graph, op: &Pool2d, node: &Node) -> Option<[Size; 4]> {
     (op.layout == Layout::Nchw && same).then_some(sizes)
 }
 
-/// A new tensor of the type of another.
-fn like(graph: &mut Graph, id: TensorId, sizes: &[Size]) -> TensorId {
-    let tensor = graph.tensor(id);
-    let tensor = Tensor::new(tensor.name.clone(), tensor.element, Shape::new(sizes.iter().copied()));
-    graph.add_tensor(tensor)
-}
-
 #[cfg(test)]
 mod tests {
     use halite_ops::{
         DType,
         axis::{Coordinates, Nearest},
+        conv2d::Conv2d,
         expression::Function,
         pool2d::Pooling,
         reduce::ReduceKind,

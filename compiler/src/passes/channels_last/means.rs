@@ -3,7 +3,7 @@
 use halite_ops::{Operation, reduce::Reduce};
 use halite_sizes::Size;
 
-use super::{kind::known, like};
+use super::{convolutions::like, kind::known};
 use crate::{
     graph::{Graph, Node, NodeOp},
     passes::images::Images,

@@ -8,7 +8,7 @@ use halite_ops::{
 use halite_sizes::Size;
 
 use super::{
-    FILTERS,
+    convolutions::FILTERS,
     kind::{Kind, known},
     widened::{new, zeros_behind},
 };

@@ -9,7 +9,10 @@ use halite_ops::{
 };
 use halite_sizes::Size;
 
-use super::{Kind, channels_last, like, product};
+use super::{
+    convolutions::{channels_last, like, product},
+    kind::Kind,
+};
 use crate::{
     graph::{Node, NodeOp, Shape, Tensor, TensorId},
     passes::images::Images,

@@ -22,7 +22,7 @@ fn with_dimensions(op: &Pad, sizes: [Size; 4]) -> Option<Pad> {
         let mut product = Size::constant(1);
         while begin == end || product != *input {
             begin = begin.checked_sub(1)?;
-            product = product * sizes[begin];
+            product *= sizes[begin];
         }
         if *before == 0 && *after == 0 {
             continue;

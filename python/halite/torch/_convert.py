@@ -19,7 +19,7 @@ from ._options import Options, Unsupported
 _MOST_IN_MEMORY = 1 << 30
 """Weights of more bytes go through a file: a message of protocol buffers holds 2 GiB."""
 
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+_LOGGERS = ("torch.onnx", "torch.export", "torch._subclasses", "onnxscript", "onnx_ir")
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def _quiet():
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(logging.ERROR)
+            logger.setLevel(logging.CRITICAL)  # Errors are raised, too.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield

@@ -219,6 +219,41 @@ def test_equal_numbers_are_sorted_in_their_order(options):
             assert all(torch.equal(got, want) for got, want in zip(fast(x), computes(x)))
 
 
+def test_random_numbers_are_new_in_each_call_and_follow_the_seed(options):
+    def computes(x):
+        noise = torch.randn_like(x)
+        return torch.tanh(x * 2 + 1) + noise, F.dropout(x.exp() + 1, 0.5, training=True), torch.randint(0, 99, (8,))
+
+    fast, x = compiled(computes, options), torch.ones(4, 8)
+    with torch.no_grad():
+        for seed in (1, 1, 2):
+            torch.manual_seed(seed)
+            got = [*fast(x), *fast(x)]
+            torch.manual_seed(seed)
+            want = [*computes(x), *computes(x)]
+            assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, want))
+    assert {record.on for record in halite.torch.report()} == {"halite", "pytorch"}
+    assert "random" in halite.torch.explain()
+
+
+def test_what_drops_out_nothing_runs_on_the_device(options):
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(4, 4, 2, dropout=0.5)
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            x = self.drop(x)
+            return F.scaled_dot_product_attention(x, x, x), self.lstm(x)[0]
+
+    model, x = Recurrent().eval(), torch.randn(3, 2, 4)
+    with torch.no_grad():
+        for got, want in zip(compiled(model, options)(x), model(x)):
+            assert torch.allclose(got, want, atol=1e-5)
+    assert not any("random" in (record.reason or "") for record in halite.torch.report())
+
+
 def test_numbers_and_several_results(options):
     def computes(x, scale, flag):
         y = x * scale

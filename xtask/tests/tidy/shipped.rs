@@ -27,7 +27,8 @@ fn versions<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
 
 /// The version of the C interface: `0.9`.
 fn interface() -> String {
-    let source = fs::read_to_string(root().join("capi/src/version.rs")).expect("the C interface has a version");
+    let source =
+        fs::read_to_string(root().join("capi/src/version.rs")).expect("the C interface has a version");
     let number = |name: &str| {
         let (_, rest) = source.split_once(name).unwrap_or_else(|| panic!("{name} is not there"));
         let digits: String = rest.chars().skip_while(|c| !c.is_ascii_digit()).collect();
@@ -68,6 +69,12 @@ fn pages_name_packages_by_their_versions() {
 fn versions_are_told_from_names() {
     let text = "`libhalite0.8_….deb`, halite-0.1.0.aar, libhalite-0.1.0-linux, halite-java-0.1.0-x, libhalite.so.0.9, libhalite-dev_1";
     let of = |name| versions(text, name).collect::<Vec<_>>();
-    assert_eq!((of("libhalite"), of("halite-"), of("libhalite-")), (vec!["0.8"], vec!["0.1.0"], vec!["0.1.0"]));
-    assert_eq!((of("libhalite.so."), of("halite-java-"), of("halite_")), (vec!["0.9"], vec!["0.1.0"], vec![]));
+    assert_eq!(
+        (of("libhalite"), of("halite-"), of("libhalite-")),
+        (vec!["0.8"], vec!["0.1.0"], vec!["0.1.0"])
+    );
+    assert_eq!(
+        (of("libhalite.so."), of("halite-java-"), of("halite_")),
+        (vec!["0.9"], vec!["0.1.0"], vec![])
+    );
 }

@@ -7,7 +7,7 @@ from torch import fx
 from torch.fx.passes.split_module import split_module
 
 from . import _convert
-from ._graph import open_sizes, operators
+from ._graph import operators
 from ._options import Draws, Options, Unsupported
 from ._report import Record
 
@@ -45,44 +45,40 @@ def _gives_tensors(value) -> bool:
 
 
 def _kind(node: fx.Node, values: dict) -> str:
-    """What makes nodes alike: the operator, types, ranks and open sizes of tensors, and all else as it is."""
+    """What makes nodes alike: the operator, types and ranks of tensors, and all else as it is."""
 
     def told(argument):
         value = values[argument] if isinstance(argument, fx.Node) else argument
-        if not isinstance(value, torch.Tensor):
-            return repr(value)
-        is_open = sorted(open_sizes(argument)) if isinstance(argument, fx.Node) else []
-        return f"{value.dtype}:{value.dim()}:{is_open}"
+        return f"{value.dtype}:{value.dim()}" if isinstance(value, torch.Tensor) else repr(value)
 
     arguments = fx.node.map_aggregate(node.args, told), fx.node.map_aggregate(node.kwargs, told)
     return f"{node.op} {node.target} {arguments}"
 
 
-def _alone(module: fx.GraphModule, node: fx.Node, values: dict):
-    """A graph of one node, its tensors, and which of their sizes are open."""
-    graph, inputs, is_open, made = fx.Graph(), [], [], {}
+def _alone(module: fx.GraphModule, node: fx.Node, values: dict) -> tuple[fx.GraphModule, list[torch.Tensor]]:
+    """A graph of one node, and its tensors."""
+    graph, inputs, made = fx.Graph(), [], {}
     for source in node.all_input_nodes:
         if isinstance(values[source], torch.Tensor):
             # Some operators change it in place, which is of no harm inside of a graph.
             made[source] = graph.call_method("clone", (graph.placeholder(f"x{len(inputs)}"),))
             inputs.append(values[source].detach())
-            is_open.append(set(open_sizes(source)))
 
     def mapped(of):
         return fx.node.map_arg(of, lambda source: made.get(source, values[source]))
 
     copy = graph.create_node(node.op, node.target, mapped(node.args), mapped(node.kwargs))
     graph.output((copy,))
-    return fx.GraphModule(module, graph), inputs, is_open
+    return fx.GraphModule(module, graph), inputs
 
 
 def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, options: Options) -> str | None:
     """Why a node cannot run on the device."""
     if any(not isinstance(values[n], torch.Tensor) and _gives_tensors(values[n]) for n in node.all_input_nodes):
         return None  # It takes a tensor out of several: it goes with what gives them.
-    graph, inputs, is_open = _alone(module, node, values)
+    graph, inputs = _alone(module, node, values)
     try:
-        program = _convert.exported(graph, inputs, is_open)
+        program = _convert.exported(graph, inputs, [set() for _ in inputs])
         if inputs:  # A constant goes with what uses it.
             _convert.session(program, options)
     except Draws as why:

@@ -13,6 +13,15 @@ import halite
 REPOSITORY = pathlib.Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def elsewhere(tmp_path_factory):
+    # Programs that tests start would import the sources where these lie, instead of what is installed.
+    before = os.getcwd()
+    os.chdir(tmp_path_factory.mktemp("elsewhere"))
+    yield
+    os.chdir(before)
+
+
 @pytest.fixture(scope="session")
 def device():
     name = os.environ.get("HALITE_TEST_DEVICE")

@@ -163,6 +163,97 @@ def test_tensors_changed_in_place_are_seen(options):
     assert "in place" in halite.torch.explain()
 
 
+class Written(torch.nn.Module):
+    """Gives views of an argument, of a buffer and of a result, and writes to them behind a break of the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(2, 3))
+
+    def forward(self, x):
+        flat, row, result = x.view(-1), self.kept[0], x.exp()
+        part = F.relu(result.t()[1:], inplace=True)
+        torch._dynamo.graph_break()
+        flat.add_(1)
+        row.add_(x[0])
+        part.mul_(2)
+        return result + self.kept, x.t()
+
+
+def test_results_share_memory_as_in_pytorch(options):
+    model, other, a = Written(), Written(), torch.randn(2, 3)
+    fast, b = compiled(model, options), a.clone()
+    with torch.no_grad():
+        for _ in range(3):
+            (got, view), (want, _) = fast(a), other(b)
+            assert torch.allclose(got, want, atol=1e-4) and torch.allclose(a, b)
+            assert view.untyped_storage().data_ptr() == a.untyped_storage().data_ptr()
+    assert torch.allclose(model.kept, other.kept)
+    assert "halite" in {record.on for record in halite.torch.report()}
+
+
+def test_parts_write_to_views_of_arguments(options):
+    def computes(x, kept):
+        kept[:, : x.shape[1]].copy_(x * 2)
+        kept.add_(1)
+        return torch.tanh(kept.sum(1) + x.sum(1)), kept
+
+    fast = compiled(computes, options)
+    with torch.no_grad():
+        for size in (4, 5, 6):
+            x, a = torch.randn(3, size), torch.randn(3, 8)
+            b = a.clone()
+            (got, same), (want, _) = fast(x, a), computes(x, b)
+            assert torch.allclose(got, want, atol=1e-6) and torch.equal(a, b) and same is a
+    assert "halite" in {record.on for record in halite.torch.report()}
+
+
+def test_equal_numbers_are_sorted_in_their_order(options):
+    def computes(x):
+        up, down = torch.sort(x, stable=True), torch.sort(x, stable=True, descending=True)
+        return up.indices, down.indices, torch.argsort(x, dim=0, stable=True)
+
+    fast = compiled(computes, {**options, "fallback": False})
+    with torch.no_grad():
+        for x in (torch.randint(0, 3, (4, 40)), torch.randint(0, 3, (5, 40)).float()):
+            assert all(torch.equal(got, want) for got, want in zip(fast(x), computes(x)))
+
+
+def test_random_numbers_are_new_in_each_call_and_follow_the_seed(options):
+    def computes(x):
+        noise = torch.randn_like(x)
+        return torch.tanh(x * 2 + 1) + noise, F.dropout(x.exp() + 1, 0.5, training=True), torch.randint(0, 99, (8,))
+
+    fast, x = compiled(computes, options), torch.ones(4, 8)
+    with torch.no_grad():
+        for seed in (1, 1, 2):
+            torch.manual_seed(seed)
+            got = [*fast(x), *fast(x)]
+            torch.manual_seed(seed)
+            want = [*computes(x), *computes(x)]
+            assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, want))
+    assert {record.on for record in halite.torch.report()} == {"halite", "pytorch"}
+    assert "random" in halite.torch.explain()
+
+
+def test_what_drops_out_nothing_runs_on_the_device(options):
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(4, 4, 2, dropout=0.5)
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            x = self.drop(x)
+            return F.scaled_dot_product_attention(x, x, x), self.lstm(x)[0]
+
+    model, x = Recurrent().eval(), torch.randn(3, 2, 4)
+    with torch.no_grad():
+        for got, want in zip(compiled(model, options)(x), model(x)):
+            assert torch.allclose(got, want, atol=1e-5)
+    assert not any("random" in (record.reason or "") for record in halite.torch.report())
+
+
 def test_numbers_and_several_results(options):
     def computes(x, scale, flag):
         y = x * scale

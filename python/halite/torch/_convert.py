@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -14,12 +15,12 @@ from torch.export.graph_signature import OutputKind
 
 from .._errors import Error
 from ._decompose import TABLE
-from ._options import Options, Unsupported
+from ._options import Draws, Options, Unsupported
 
 _MOST_IN_MEMORY = 1 << 30
 """Weights of more bytes go through a file: a message of protocol buffers holds 2 GiB."""
 
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+_LOGGERS = ("torch.onnx", "torch.export", "torch._subclasses", "onnxscript", "onnx_ir")
 
 
 @contextlib.contextmanager
@@ -29,7 +30,7 @@ def _quiet():
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(logging.ERROR)
+            logger.setLevel(logging.CRITICAL)  # Errors are raised, too.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
@@ -48,10 +49,28 @@ def exported(module, arguments: list[torch.Tensor], open_dimensions: list[set[in
             program = program.run_decompositions(dict(TABLE))
     except Exception as error:
         raise Unsupported(f"torch.export refuses it: {_first_line(error)}") from error
+    if any(_draws(node) for part in program.graph_module.modules() for node in _nodes(part)):
+        raise Draws("it draws random numbers, which PyTorch does by its seed")
     changed = {OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION}
     if any(spec.kind in changed for spec in program.graph_signature.output_specs):
         raise Unsupported("it changes a tensor in place that others can see")
     return program
+
+
+def _nodes(module) -> Iterable[torch.fx.Node]:
+    return module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operator draws random numbers: other ones in each call, the same behind the same seed."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = dict(zip(names, node.args)) | node.kwargs
+    # Those that only drop out draw nothing where that is off, as in all models for inference.
+    is_off = given.get("train", given.get("training")) is False or given.get("dropout_p", given.get("dropout")) == 0
+    may_be_off = "dropout_p" in names and "dropout_p" not in given
+    return not (is_off or may_be_off)
 
 
 def fixed_sizes(program: torch.export.ExportedProgram, open_dimensions: list[set[int]]) -> list[tuple[int, int, int]]:

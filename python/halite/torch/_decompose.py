@@ -108,7 +108,21 @@ def batch_norm(x, weight, bias, mean, variance, momentum, eps):
     return (x * factor.view(sizes) + offset.view(sizes)).to(x.dtype), mean.new_empty((0,)), mean.new_empty((0,))
 
 
+def stable_sort(x, *, stable=None, dim=-1, descending=False):
+    """`aten.sort.stable`: `TopK` of ONNX, of all, keeps the order of equal numbers."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    return torch.topk(x, x.shape[dim], dim, largest=descending)
+
+
+def stable_order(x, *, stable, dim=-1, descending=False):
+    """`aten.argsort.stable`."""
+    return stable_sort(x, stable=stable, dim=dim, descending=descending)[1]
+
+
 TABLE = {
+    torch.ops.aten.argsort.stable: stable_order,
+    torch.ops.aten.sort.stable: stable_sort,
     torch.ops.aten._native_multi_head_attention.default: attention,
     torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
 }

@@ -12,6 +12,10 @@ class Unsupported(Exception):
     """A graph, or a part of it, that cannot run on the device; the text says why."""
 
 
+class Draws(Unsupported):
+    """A graph that draws random numbers: other ones in each call, and the same behind the same seed."""
+
+
 @dataclasses.dataclass
 class Options:
     """Options of the backend: `torch.compile(model, backend="halite", options={"device": "vulkan://0"})`."""

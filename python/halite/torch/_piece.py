@@ -13,6 +13,7 @@ from ._graph import Roles, closed, example, is_weight, number, open_sizes, opera
 from ._options import Options, Unsupported
 from ._report import Record
 from ._split import split
+from ._views import Views
 
 _MOST_VARIANTS = 16
 """A graph that has to be compiled more often than this, for other weights, sizes or numbers, runs in PyTorch from then on."""
@@ -45,6 +46,10 @@ def _version(weight: torch.Tensor) -> tuple:
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
+def _is_number(node: fx.Node) -> bool:
+    return isinstance(example(node), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
+
+
 class Piece:
     """Runs a graph: on the device, or split, or in PyTorch."""
 
@@ -62,7 +67,10 @@ class Piece:
         self._outputs = [output] if self._is_single else list(output)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         self._inputs = {node: place for place, node in enumerate(inputs)}
-        self._computed = [node for node in self._outputs if isinstance(node, fx.Node) and node not in self._inputs]
+        self._views = Views(module, self._outputs, self._inputs)
+        given = self._inputs.keys() | self._views.bases.keys()
+        results = [node for node in self._outputs if isinstance(node, fx.Node) and node not in given]
+        self._computed = list(dict.fromkeys(results + self._views.computed))
 
     @staticmethod
     def of_dynamo(module: fx.GraphModule, example_inputs, options: Options):
@@ -107,6 +115,7 @@ class Piece:
         if self._made == _MOST_VARIANTS:
             raise Unsupported(f"it was compiled {_MOST_VARIANTS} times, for other weights, sizes or numbers each time")
         self._made += 1
+        self._views.check()
         try:
             given = roles(self._module.graph, arguments, self._weights)
         except TypeError as error:
@@ -138,18 +147,19 @@ class Piece:
         tensors = [arguments[place] for place in variant.given.tensors]
         outputs = variant.session.run([_convert.array(tensor) for tensor in tensors])
         device = tensors[0].device if tensors else torch.device("cpu")
-        computed = iter(range(len(self._computed)))
-        results = []
-        for node in self._outputs:
-            if not isinstance(node, fx.Node):
-                results.append(node)
-            elif node in self._inputs:
-                results.append(arguments[self._inputs[node]])
-            else:
-                values = outputs[next(computed)]
-                is_number = isinstance(example(node), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
-                results.append(values.item() if is_number else _convert.tensor(values, device))
+        computed = {}
+        for place, node in enumerate(self._computed):
+            values = outputs[place]
+            computed[node] = values.item() if _is_number(node) else _convert.tensor(values, device)
+        results = [self._result(node, arguments, computed) for node in self._outputs]
         return results[0] if self._is_single else tuple(results)
+
+    def _result(self, node, arguments, computed: dict):
+        if not isinstance(node, fx.Node):
+            return node
+        if node in self._inputs:
+            return arguments[self._inputs[node]]
+        return self._views.make(node, arguments, computed) if node in self._views.bases else computed[node]
 
     def _give_up(self, arguments, why: str) -> None:
         """Decides what is done where the graph cannot go as a whole."""

@@ -8,7 +8,7 @@ from torch.fx.passes.split_module import split_module
 
 from . import _convert
 from ._graph import operators
-from ._options import Options, Unsupported
+from ._options import Draws, Options, Unsupported
 from ._report import Record
 
 
@@ -21,7 +21,9 @@ class _Values(fx.Interpreter):
         """Values of nodes. Operators that work in place change what others gave; types and sizes stay."""
         self.changing: set[fx.Node] = set()
         """The nodes that change an argument in place."""
-        with torch.inference_mode(False), torch.no_grad():
+        # What it draws at random is not what the program gets.
+        seeds = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+        with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(seeds):
             self._arguments = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
             self.run(*self._arguments)
 
@@ -75,12 +77,14 @@ def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, options: Opt
     if any(not isinstance(values[n], torch.Tensor) and _gives_tensors(values[n]) for n in node.all_input_nodes):
         return None  # It takes a tensor out of several: it goes with what gives them.
     graph, inputs = _alone(module, node, values)
-    if not inputs:
-        return None  # A constant goes with what uses it.
     try:
-        _convert.session(_convert.exported(graph, inputs, [set() for _ in inputs]), options)
-    except Unsupported as why:
+        program = _convert.exported(graph, inputs, [set() for _ in inputs])
+        if inputs:  # A constant goes with what uses it.
+            _convert.session(program, options)
+    except Draws as why:
         return str(why)
+    except Unsupported as why:
+        return str(why) if inputs else None
     return None
 
 

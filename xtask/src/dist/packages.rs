@@ -16,6 +16,9 @@ use crate::{
 
 /// The demo's network and a picture for it, which come along.
 const DEMO: [&str; 3] = ["digits.onnx", "sample_7.npy", "expected_7.npy"];
+/// The programs in C and C++ that come along with the library, and how they are built.
+const EXAMPLES: [&str; 4] =
+    ["examples/digits.c", "examples/digits.cpp", "examples/picture.h", "package/examples/CMakeLists.txt"];
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/halite"),
@@ -35,6 +38,7 @@ pub fn make(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
     made.push(archive(parts, &tree, to)?);
     let tree = Tree::new(work.join(format!("libhalite-{version}-{system}")))?;
     tree.copy(&parts.c, ".")?;
+    examples(&tree, "")?;
     demo(&tree, "")?;
     made.push(archive(parts, &tree, to)?);
 
@@ -82,6 +86,15 @@ fn program(parts: &Parts, tree: &Tree, prefix: &str) -> Result<()> {
 
 fn documents(tree: &Tree, folder: &str) -> Result<()> {
     DOCUMENTS.iter().try_for_each(|name| tree.copy(&repo(name), &format!("{folder}/{name}")))
+}
+
+/// The examples of the C interface.
+fn examples(tree: &Tree, prefix: &str) -> Result<()> {
+    let copy = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        tree.copy(&repo("capi").join(path), &format!("{prefix}share/halite/examples/{name}"))
+    };
+    EXAMPLES.iter().try_for_each(copy)
 }
 
 fn demo(tree: &Tree, prefix: &str) -> Result<()> {
@@ -157,7 +170,7 @@ fn debian(parts: &Parts, to: &Path, work: &Path) -> Result<Vec<PathBuf>> {
         recommends: "",
         section: "libdevel",
         title: "machine-learning models on any Vulkan device: headers",
-        text: "Headers for C and C++, the static library, files for CMake and pkg-config.",
+        text: "Headers for C and C++, the static library, files for CMake and pkg-config, an example.",
     };
     let tree = Tree::new(work.join("deb/headers"))?;
     for_development(parts, &tree, lib, &shared)?;
@@ -174,6 +187,7 @@ fn for_development(parts: &Parts, tree: &Tree, lib: &str, shared: &str) -> Resul
             tree.copy(&parts.c.join("lib").join(&name), &format!("{lib}/{name}"))?;
         }
     }
+    examples(tree, "usr/")?;
     documents(tree, "usr/share/doc/libhalite-dev")
 }
 

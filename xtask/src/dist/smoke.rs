@@ -144,10 +144,11 @@ fn c_program(parts: &Parts, driver: &Path, archive: &Path, name: &str) -> Result
     let prefix = root.root.join("opt/libhalite");
     unpack(archive, &prefix)?;
     let program = root.root.join("opt/digits");
-    let mut build =
-        command("cc", &["capi/examples/digits.c", "-Wl,-rpath,/opt/libhalite/lib", "-lhalite", "-lm", "-o"]);
+    let mut build = command("cc", &["-Wl,-rpath,/opt/libhalite/lib", "-o"]);
     build
         .arg(&program)
+        .arg(prefix.join("share/halite/examples/digits.c"))
+        .args(["-lhalite", "-lm"])
         .arg(format!("-I{}/include", prefix.display()))
         .arg(format!("-L{}/lib", prefix.display()));
     output(&mut build).context("the example of the C interface")?;

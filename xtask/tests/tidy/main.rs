@@ -13,6 +13,7 @@ mod limits;
 mod links;
 mod programs;
 mod published;
+mod shipped;
 mod sources;
 mod text;
 

@@ -121,6 +121,12 @@ fn rare_keys_and_tensors_count_as_in_llama_cpp() {
     VARIANTS.into_iter().for_each(has_the_logits_of_llama_cpp);
 }
 
+/// llama.cpp computes none. The model: `conformance/models/gguf_gptj.py`.
+#[test]
+fn gptj_has_the_logits_of_transformers() {
+    has_the_logits_of_llama_cpp("gptj");
+}
+
 /// The models: `conformance/models/gguf_blocks.py`.
 #[test]
 fn weights_in_all_blocks_have_the_logits_of_llama_cpp() {
@@ -244,6 +250,9 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
         text.contains("what is missing: attention to keys that an indexer chooses (blk.*.indexer.q.weight)"),
         "{text}"
     );
+    // Any key of these: weights are not what they seem. It takes the place of one that nothing reads here.
+    let text = refused("llama.gguf", &[("tokenizer.ggml.model", "prism.hadamard.modes")]);
+    assert!(text.contains("'prism.hadamard.modes'") && text.contains("Hadamard"), "{text}");
     let text = refused("llama.gguf", &[("llama", "dream")]);
     assert!(text.contains("'dream'") && text.contains("diffusion"), "{text}");
     let text = strange("blk.1.mysteries.weight");

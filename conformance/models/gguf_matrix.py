@@ -220,7 +220,8 @@ def write(path, libraries, packer, seed, names):
     """A model and its reference."""
     random = np.random.default_rng(seed)
     one = lambda *of: of[int(random.integers(len(of)))]
-    every = [f"{size}:{name}" for size in ("narrow", "wide", "odd", "odd") for name in NARROW] + [f"drawn:{name}" for name in DRAWN for _ in range(2)]
+    # Those of gguf_variants.py have small sizes alone.
+    every = [f"{size}:{name}" for size in ("narrow", "wide", "odd", "odd") for name in (NARROW if size == "narrow" else WIDE)] + [f"drawn:{name}" for name in DRAWN for _ in range(2)]
     name = one(*(sorted(own for own in every if own in names or own.split(":")[1] in names) if names else every))
     size, case = name.split(":")
     more = {}

@@ -96,8 +96,9 @@ pub use device::{
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "text")]
 pub use generate::{
-    CacheType, ChooseOn, Divided, Drafted, Embedder, Generator, GeneratorOptions, JsonSchema, Likely,
-    Message, Next, Piece, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder, Thoughts, TokenTexts,
+    CacheType, CallScanner, Callable, ChooseOn, Divided, Drafted, Embedder, Generator, GeneratorOptions,
+    JsonSchema, Likely, Message, Next, Piece, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder,
+    Thoughts, TokenTexts, ToolCall,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

@@ -6,8 +6,8 @@ use std::{fs, ops::ControlFlow};
 
 use crate::common::{builder, device, repo};
 use halite::{
-    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Next, RunOptions, Sampler, Sampling,
-    Sequence, Stop,
+    CacheType, ChooseOn, Device, ErrorKind, Generator, GeneratorOptions, Likely, Next, RunOptions, Sampler,
+    Sampling, Sequence, Stop,
 };
 
 /// Any tokenizer does: tokens are numbers here.
@@ -92,6 +92,25 @@ fn sequences_of_decoders_are_cut_copied_and_saved() {
     }
 }
 
+/// Token by token, whether calls give logits of all or not.
+#[test]
+fn texts_are_scored() {
+    let Some(device) = device() else { return };
+    for (model, _) in [GROWS, PLACED] {
+        let generator = generator(&device, model);
+        let (mut scored, mut single) = (generator.sequence().unwrap(), generator.sequence().unwrap());
+        let scores = scored.score(&PROMPT, &RunOptions::new()).unwrap();
+        let mut wanted = Vec::new();
+        for token in PROMPT {
+            wanted
+                .push(Likely::of(token, single.logits(), 0).map_or(0.0, |likely| f64::from(likely.logprob)));
+            single.append(&[token], &RunOptions::new()).unwrap();
+        }
+        let apart = scores.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(scores.len() == PROMPT.len() && apart < 1e-4, "{model}: {scores:?} {wanted:?}");
+    }
+}
+
 #[test]
 fn what_makes_no_generator_is_told() {
     let Some(device) = device() else { return };
@@ -107,7 +126,6 @@ fn what_makes_no_generator_is_told() {
     let (_, text) = refused(TOKENIZER, with());
     assert!(text.contains("its own tokenizer"), "{text}");
     for options in [
-        with().scoring(true),
         with().choose_on(ChooseOn::Device),
         with().cache_types(CacheType::Q8_0, CacheType::F16),
         with().context(0),

@@ -433,8 +433,21 @@ fn scores_are_those_of_logits() {
         }
         single.append(&[*token], &options).unwrap();
     }
+    // More than there is room for changes nothing.
+    let refused = sequence.append_told(&[5], &options, |_, _| ()).unwrap_err();
+    assert!(refused.message().contains("do not fit a context of 100"), "{refused}");
+    assert_eq!(sequence.tokens(), tokens);
     let other = builder(&device).model(repo("compiler/tests/data/gguf/llama.gguf"));
     let other = other.generator(GeneratorOptions::new().context(64)).unwrap();
+    // One by one, with the same logits.
+    let mut told = 0;
+    let mut single = other.sequence().unwrap();
+    let each = |token: u32, logits: &[f32]| {
+        assert_eq!((token, logits.is_empty()), (tokens[told], told == 0));
+        told += 1;
+    };
+    single.append_told(&tokens[..9], &options, each).unwrap();
+    assert_eq!(told, 9);
     let refused = other.sequence().unwrap().score(&tokens[..2], &options).unwrap_err();
     assert!(refused.message().contains("GeneratorOptions::scoring"), "{refused}");
 }

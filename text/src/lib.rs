@@ -4,6 +4,7 @@
 //! Internal to Halite; programs use the crate `halite`. Knows neither devices nor graphs.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod channels;
 mod charsmap;
 mod chat;
@@ -34,6 +35,7 @@ mod tokenizer;
 mod unigram;
 mod vocabulary;
 
+pub use calls::{Call, CallScanner, Callable};
 pub use chat::{ChatTemplate, Message, Told};
 pub use constrained::TokenTexts;
 pub use decode::Decoder;

@@ -1,5 +1,6 @@
 //! Tests of this crate, one program: each program is linked with all that it tests.
 
+mod answers;
 mod beside;
 mod files;
 mod hostile;

@@ -288,6 +288,32 @@ fn tools_server() -> Option<Server> {
 }
 
 #[test]
+fn templates_that_know_no_tools_have_them_in_a_message() {
+    let Some(server) = Server::start("gemma3.gguf", &["--context=2048"]) else { return };
+    let digit = json!({"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]});
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": digit}});
+    let mut request = json!({"messages": [{"role": "user", "content": "the"}], "max_tokens": 1});
+    let (_, plain) = server.post("/v1/chat/completions", &request);
+    request["tools"] = json!([tool]);
+    let (status, made) = server.post("/v1/chat/completions", &request);
+    let tokens = |made: &Value| made["usage"]["prompt_tokens"].as_u64().unwrap_or(0);
+    assert!(status == 200 && tokens(&made) > tokens(&plain) + 100, "{made}");
+    (request["tool_choice"], request["max_tokens"]) = (json!("required"), json!(200));
+    let (status, made) = server.post("/v1/chat/completions", &request);
+    let call = &made["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!((status, &call["function"]["name"]), (200, &json!("f")), "{made}");
+    let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+    assert!(arguments == json!({"x": 1}) || arguments == json!({"x": 2}), "{arguments}");
+    // What was called before, and what it gave.
+    let result = json!({"role": "tool", "tool_call_id": call["id"], "content": "12"});
+    request["messages"] = json!([
+        {"role": "user", "content": "the"}, {"role": "assistant", "content": null, "tool_calls": [call]}, result
+    ]);
+    let (status, made) = server.post("/v1/chat/completions", &request);
+    assert_eq!((status, &made["choices"][0]["finish_reason"]), (200, &json!("tool_calls")), "{made}");
+}
+
+#[test]
 fn the_lack_of_a_gpu_is_told_once() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/data/gguf/llama.gguf");
     let mut command = common::command("halite");

@@ -66,9 +66,11 @@ fn seed(target: &str) -> Result<()> {
         );
         // Other targets read no such texts.
         let is_schema = file.starts_with(repo("text/tests/data/schemas"));
+        let is_answer = file.starts_with(repo("text/tests/data/answers"));
         let is_text = match target {
             "schema" => is_schema,
-            "tokenizer" => file.starts_with(repo("text/tests/data")) && !is_schema,
+            "answers" => is_answer,
+            "tokenizer" => file.starts_with(repo("text/tests/data")) && !is_schema && !is_answer,
             _ => false,
         };
         if (wanted || is_text) && fs::metadata(&file)?.len() <= 65536 {

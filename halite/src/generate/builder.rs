@@ -129,7 +129,8 @@ impl GeneratorOptions {
         context
     }
 
-    /// Whether [`super::Sequence::score`] is wanted, which tells how likely texts are. Off unless this says so.
+    /// Whether [`super::Sequence::score`] is wanted, which tells how likely texts are. Off unless this says so. Decoders in other formats
+    /// than GGUF score token by token, whatever this says.
     #[must_use]
     pub fn scoring(mut self, wanted: bool) -> Self {
         self.scoring = wanted;
@@ -276,9 +277,6 @@ fn of_decoder(
     let only_gguf = |what: &str| Err(Error::invalid(format!("only models in GGUF files {what}")));
     if options.cache_types != [CacheType::default(); 2] {
         return only_gguf("have caches whose type can be chosen (GeneratorOptions::cache_types)");
-    }
-    if options.scoring {
-        return only_gguf("score texts (GeneratorOptions::scoring)");
     }
     if options.choose_on == ChooseOn::Device {
         return only_gguf("choose tokens on the device (GeneratorOptions::choose_on)");

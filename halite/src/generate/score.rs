@@ -11,40 +11,74 @@ impl Sequence {
     /// nothing before it: 0.
     ///
     /// # Errors
-    /// The generator was not made for it ([`super::GeneratorOptions::scoring`]), or as [`Sequence::append`].
+    /// The generator of a GGUF file was not made for it ([`super::GeneratorOptions::scoring`]), or as [`Sequence::append`].
     pub fn score(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f64>> {
-        let size = match &self.generator().inner.calls {
-            Calls::Pieces(Pieces { scoring: Some(size), .. }) => *size,
-            _ => return Err(scores_none()),
-        };
-        self.land()?;
-        self.check_source()?;
-        self.check_room(tokens)?;
-        let mut scores = Vec::with_capacity(tokens.len());
-        let mut rest = tokens;
-        while !rest.is_empty() {
-            let room = self.generator().context() - self.tokens().len();
-            if room < size {
-                // No call of full size fits: one by one.
-                scores.push(self.last_score(rest[0]));
-                self.append(&rest[..1], options)?;
-                rest = &rest[1..];
-                continue;
-            }
-            let count = rest.len().min(size);
-            scores.push(self.last_score(rest[0]));
-            let logits = self.step_of_all(&rest[..count], options)?;
-            let width = logits.len() / size;
-            let rows = logits.chunks_exact(width.max(1));
-            scores.extend(rest[1..count].iter().zip(rows).map(|(token, row)| likelihood(row, *token)));
-            rest = &rest[count..];
+        if let Calls::Pieces(Pieces { scoring: None, .. }) = &self.generator().inner.calls {
+            return Err(scores_none());
         }
+        let mut scores = Vec::with_capacity(tokens.len());
+        self.append_told(tokens, options, |token, logits| {
+            scores.push(if logits.is_empty() { 0.0 } else { likelihood(logits, token) });
+        })?;
         Ok(scores)
     }
 
-    /// How likely a token is behind all so far.
-    fn last_score(&self, token: u32) -> f64 {
-        if self.logits().is_empty() { 0.0 } else { likelihood(self.logits(), token) }
+    /// Adds tokens as [`Sequence::append`], and tells each with the logits that were there before it, one for each token that the model
+    /// knows; there are none where [`Sequence::logits`] are empty. A generator that was made for it
+    /// ([`super::GeneratorOptions::scoring`]) takes up to 64 tokens in a call, and holds the logits of as many; others take one by one.
+    ///
+    /// # Errors
+    /// As [`Sequence::append`]; what was told before stays.
+    pub fn append_told(
+        &mut self,
+        tokens: &[u32],
+        options: &RunOptions,
+        mut told: impl FnMut(u32, &[f32]),
+    ) -> Result<()> {
+        self.land()?;
+        self.check_source()?;
+        self.check_room(tokens)?;
+        let before = self.tokens().len();
+        let mut rest = tokens;
+        while !rest.is_empty() {
+            match self.told_piece(rest, options, &mut told) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) => {
+                    self.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the first of some tokens, and says how many these are.
+    fn told_piece(
+        &mut self,
+        tokens: &[u32],
+        options: &RunOptions,
+        told: &mut dyn FnMut(u32, &[f32]),
+    ) -> Result<usize> {
+        told(tokens[0], self.logits());
+        let room = self.generator().context() - self.tokens().len();
+        // Where no call of full size fits, one token.
+        let Some(size) = self.scored().filter(|size| *size <= room) else {
+            self.append(&tokens[..1], options)?;
+            return Ok(1);
+        };
+        let count = tokens.len().min(size);
+        let logits = self.step_of_all(&tokens[..count], options)?;
+        let rows = logits.chunks_exact((logits.len() / size).max(1));
+        tokens[1..count].iter().zip(rows).for_each(|(token, row)| told(*token, row));
+        Ok(count)
+    }
+
+    /// Tokens of a call that gives the logits of all of them, if there is one.
+    fn scored(&self) -> Option<usize> {
+        match &self.generator().inner.calls {
+            Calls::Pieces(Pieces { scoring, .. }) => *scoring,
+            Calls::Decoder(_) => None,
+        }
     }
 }
 

@@ -62,6 +62,12 @@ impl Message {
         self
     }
 
+    /// A value that [`Message::with`] gave it, as JSON; the last of this name.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let own = self.more.iter().rev().find(|(own, _)| own == name);
+        own.map(|(_, json)| json.as_str())
+    }
+
     fn byte_len(&self) -> usize {
         let more: usize = self.more.iter().map(|(name, json)| name.len() + json.len()).sum();
         self.role.len() + self.content.len() + more

@@ -1,14 +1,19 @@
 //! Answers in the forms of OpenAI's interface: completions and conversations, whole and in pieces, and vectors.
 
+use halite::ToolCall;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::Call,
     error::Refusal,
     fields::Form,
     likely::{self, Told},
     write::{Answer, Piece},
 };
+
+/// A call as an answer has it.
+fn call_of(call: &ToolCall, id: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+}
 
 /// What all pieces of an answer have.
 #[derive(Clone, Debug)]
@@ -48,9 +53,10 @@ impl Head {
     }
 
     /// Calls of tools. Each has a name that no other has.
-    fn call_list(&self, index: usize, calls: &[Call]) -> Vec<Value> {
+    fn call_list(&self, index: usize, calls: &[ToolCall]) -> Vec<Value> {
         let number = self.id.trim_start_matches("chatcmpl-");
-        let one = |(place, call): (usize, &Call)| call.json(&format!("call_{number}-{index}-{place}"));
+        let one =
+            |(place, call): (usize, &ToolCall)| call_of(call, &format!("call_{number}-{index}-{place}"));
         calls.iter().enumerate().map(one).collect()
     }
 
@@ -125,7 +131,7 @@ impl Head {
     }
 
     /// The calls of an answer, whole.
-    pub fn calls(&self, index: usize, calls: &[Call]) -> Value {
+    pub fn calls(&self, index: usize, calls: &[ToolCall]) -> Value {
         let mut list = self.call_list(index, calls);
         list.iter_mut().enumerate().for_each(|(place, call)| call["index"] = place.into());
         self.chunk(index, json!({"tool_calls": list}), Value::Null, None)

@@ -8,7 +8,10 @@ use super::{
     limits::{Limits, checked},
 };
 
-/// Gives a sequence a prompt, token by token, and says how likely each was behind those before it.
+/// Tokens between looks at whether time is over.
+const TOKENS: usize = 64;
+
+/// Gives a sequence a prompt, and says how likely each of its tokens was behind those before it.
 pub(super) fn read(
     sequence: &mut Sequence,
     prompt: &[u32],
@@ -19,14 +22,16 @@ pub(super) fn read(
     let mut all: Vec<Told> = Vec::with_capacity(prompt.len());
     let deadline = limits.deadline();
     sequence.truncate(0);
-    for token in prompt {
+    for piece in prompt.chunks(TOKENS) {
         checked(limits, deadline)?;
-        let told = match Likely::of(*token, sequence.logits(), count).filter(|_| !all.is_empty()) {
-            Some(likely) => Told::new(&generator, &likely, all.last()),
-            None => Told::alone(&generator, *token, all.last()),
-        };
-        all.push(told);
-        sequence.append(&[*token], &limits.options()).map_err(|error| Refusal::of(&error))?;
+        let done = sequence.append_told(piece, &limits.options(), |token, logits| {
+            let told = match Likely::of(token, logits, count).filter(|_| !all.is_empty()) {
+                Some(likely) => Told::new(&generator, &likely, all.last()),
+                None => Told::alone(&generator, token, all.last()),
+            };
+            all.push(told);
+        });
+        done.map_err(|error| Refusal::of(&error))?;
     }
     Ok(all)
 }

@@ -2,18 +2,15 @@
 
 mod answers;
 mod body;
-mod call;
-mod call_forms;
-mod calls;
 mod echo;
 mod error;
 mod fields;
 mod flags;
+mod generic;
 mod http;
 mod job;
 mod likely;
 mod limits;
-mod literals;
 mod messages;
 mod patience;
 mod request;
@@ -135,7 +132,8 @@ impl Stop {
 /// What the model can do: write, make vectors, or both.
 fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Option<Embedder>)> {
     let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
-    let mut wanted = flags.decoder.apply(wanted).batch(flags.parallel()?);
+    // With `echo`, how likely prompts are.
+    let mut wanted = flags.decoder.apply(wanted).batch(flags.parallel()?).scoring(true);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }

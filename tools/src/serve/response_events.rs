@@ -1,6 +1,7 @@
 //! Answers in the form of OpenAI's Responses interface: whole, and as events.
 
 use bytes::Bytes;
+use halite::ToolCall;
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::spawn_blocking};
@@ -8,7 +9,6 @@ use tokio::{sync::mpsc, task::spawn_blocking};
 use super::{
     answers::Counts,
     body::{self, Body, EndOnDrop},
-    call::Call,
     error::Refusal,
     job::{Client, EVENTS},
     responses::Asked,
@@ -63,7 +63,7 @@ impl Form<'_> {
     }
 
     /// A call of a tool.
-    fn call(&self, (place, call): (usize, &Call), status: &str, arguments: &str) -> Value {
+    fn call(&self, (place, call): (usize, &ToolCall), status: &str, arguments: &str) -> Value {
         let number = format!("{}_{place}", self.number());
         json!({
             "id": format!("fc_{number}"), "call_id": format!("call_{number}"), "type": "function_call", "status": status,
@@ -229,7 +229,7 @@ impl Events {
     }
 
     /// A call, whole.
-    fn call(&mut self, form: &Form<'_>, place: (usize, &Call), index: usize, item: &Value) -> Vec<Bytes> {
+    fn call(&mut self, form: &Form<'_>, place: (usize, &ToolCall), index: usize, item: &Value) -> Vec<Bytes> {
         let arguments = &place.1.arguments;
         let of = |name: &str| json!({"item_id": item["id"], "output_index": index, name: arguments});
         let mut done = of("arguments");

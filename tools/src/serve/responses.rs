@@ -315,6 +315,8 @@ fn asked(fields: &Fields, format: Value) -> Asked {
 
 #[cfg(test)]
 mod tests {
+    use halite::Callable;
+
     use super::*;
     use crate::serve::{fields::Form, messages};
 

@@ -1,6 +1,6 @@
 //! Tools that a model may call: which there are, and whether it has to.
 
-use halite::JsonSchema;
+use halite::{Callable, JsonSchema};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -95,23 +95,9 @@ impl Tools {
         &self.json
     }
 
-    /// Whether a tool has this name.
-    pub fn has(&self, name: &str) -> bool {
-        self.functions.iter().any(|(own, _)| own == name)
-    }
-
-    /// Whether an argument of a tool is a text and nothing else, by its schema.
-    pub fn is_text(&self, name: &str, argument: &str) -> bool {
-        let function = self.functions.iter().find(|(own, _)| own == name);
-        let schema = function.and_then(|(_, schema)| schema.get("properties")?.get(argument));
-        let Some(schema) = schema else { return false };
-        match schema.get("type") {
-            Some(kind) => kind == "string",
-            None => schema
-                .get("enum")
-                .and_then(Value::as_array)
-                .is_some_and(|all| all.iter().all(Value::is_string)),
-        }
+    /// Whether a call has to be made.
+    pub fn is_forced(&self) -> bool {
+        self.forced.is_some()
     }
 
     /// The schema of a call that has to be made, if one has to.
@@ -139,6 +125,26 @@ impl Tools {
             Refusal::field("tools", format!("the parameters of a tool: {}", error.message()))
                 .code("invalid_json_schema")
         })?))
+    }
+}
+
+impl Callable for Tools {
+    fn has(&self, name: &str) -> bool {
+        self.functions.iter().any(|(own, _)| own == name)
+    }
+
+    /// By the schema of the tool.
+    fn is_text(&self, name: &str, argument: &str) -> bool {
+        let function = self.functions.iter().find(|(own, _)| own == name);
+        let schema = function.and_then(|(_, schema)| schema.get("properties")?.get(argument));
+        let Some(schema) = schema else { return false };
+        match schema.get("type") {
+            Some(kind) => kind == "string",
+            None => schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .is_some_and(|all| all.iter().all(Value::is_string)),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     body::{self, Body, EndOnDrop, now},
     error::Refusal,
     fields::{Fields, Form, unsupported},
+    generic,
     limits::Limits,
     messages,
     request::{EFFORT, Text, Wanted},
@@ -270,18 +271,7 @@ fn conversation(
     timeout: Duration,
 ) -> Result<(Wanted, Vec<Vec<u32>>)> {
     let options = RunOptions::new().timeout(timeout);
-    let made = match &wanted.tools {
-        Some(_) if !generator.takes_tools() => {
-            let text = "the model's chat template takes no tools; leave 'tools' out";
-            return Err(Refusal::field("tools", text).code("unsupported"));
-        }
-        tools => {
-            check_effort(generator, &wanted)?;
-            let tools = tools.as_ref().map(|tools| tools.json());
-            generator.chat_with_values(&messages, tools, wanted.values.as_deref().unwrap_or("{}"), &options)
-        }
-    };
-    let mut prompt = made.map_err(|error| Refusal::of(&error))?;
+    let mut prompt = prompt_of(generator, &wanted, &messages, &options)?;
     let thoughts = generator.thoughts(&prompt);
     let parts = wanted.parts_thoughts.unwrap_or_default();
     if wanted.schema.is_some() && !(parts && thoughts.is_thinking()) {
@@ -300,6 +290,30 @@ fn conversation(
     wanted.thoughts = Some(if parts { thoughts } else { thoughts.whole() });
     let tokens = generator.tokenize(&prompt, true);
     Ok((wanted, vec![tokens]))
+}
+
+/// The text of a conversation. A template that takes no tools has them in a message.
+fn prompt_of(
+    generator: &Generator,
+    wanted: &Wanted,
+    messages: &[Message],
+    options: &RunOptions,
+) -> Result<String> {
+    check_effort(generator, wanted)?;
+    let values = wanted.values.as_deref().unwrap_or("{}");
+    let told = |messages: &[Message], tools| generator.chat_with_values(messages, tools, values, options);
+    let made = match &wanted.tools {
+        Some(tools) if !generator.takes_tools() => {
+            // Some templates take no message of the system, and leave it out or say so.
+            let own = told(&generic::told(messages, tools, false), None);
+            match own {
+                Ok(own) if own.contains(generic::SHOWN) => Ok(own),
+                _ => told(&generic::told(messages, tools, true), None),
+            }
+        }
+        tools => told(messages, tools.as_ref().map(|tools| tools.json())),
+    };
+    made.map_err(|error| Refusal::of(&error))
 }
 
 /// Refuses to think as much as is wanted where the model's chat template does not ask for that.

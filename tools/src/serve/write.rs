@@ -3,14 +3,12 @@
 use std::ops::ControlFlow;
 
 use halite::{
-    Divided, Generator, JsonSchema, Next, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder, Thoughts,
+    CallScanner, Divided, Generator, JsonSchema, Next, Sampler, Sampling, Sequence, Stop, StopTexts,
+    TextDecoder, Thoughts, ToolCall,
 };
 use hyper::StatusCode;
 
 use super::{
-    call::Call,
-    call_forms,
-    calls::Scanner,
     echo,
     error::Refusal,
     likely::Told,
@@ -39,7 +37,7 @@ pub(super) struct Answer {
     /// How likely its tokens were, if somebody wants to know.
     pub told: Vec<Told>,
     /// Calls of tools.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ToolCall>,
 }
 
 /// A piece of an answer that is sure.
@@ -67,7 +65,7 @@ struct Writing<'a, F> {
     /// What tells thoughts apart, in conversations.
     thoughts: Option<Thoughts>,
     /// What finds calls of tools, where there are some.
-    scanner: Option<Scanner>,
+    scanner: Option<CallScanner>,
     answer: Answer,
     most: usize,
     /// Of the tokens of the answer, those whose likelihood went out.
@@ -90,9 +88,9 @@ fn sampler(generator: &Generator, wanted: &Wanted, schema: Option<&JsonSchema>, 
 }
 
 /// What finds calls. Where one has to be made, all that is written is one.
-fn scanner(wanted: &Wanted) -> Option<Scanner> {
+fn scanner(wanted: &Wanted) -> Option<CallScanner> {
     let is_forced = wanted.is_call_forced;
-    wanted.tools.as_ref().map(|_| if is_forced { Scanner::of_calls() } else { Scanner::default() })
+    wanted.tools.as_ref().map(|_| if is_forced { CallScanner::of_calls() } else { CallScanner::default() })
 }
 
 /// A sequence with a prompt, how many of its tokens were there, and how likely all were, each with so many others, if somebody wants to know.
@@ -247,7 +245,7 @@ impl<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
         };
         match &self.scanner {
             Some(_) if bytes.is_empty() => Some(self.generator.bytes_with_control(token))
-                .filter(|own| call_forms::is_mark(own))
+                .filter(|own| CallScanner::is_mark(own))
                 .unwrap_or(bytes),
             _ => bytes,
         }

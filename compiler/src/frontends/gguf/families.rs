@@ -414,6 +414,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "bloom", distance_bias: Some(8.0), ..GPT2 },
     Family { name: "falcon", flow: Flow::Parallel, ..NEOX },
     Family { name: "phi2", flow: Flow::Parallel, ..NEOX },
+    Family { name: "gptj", turn: Turn::Neighbours, flow: Flow::Parallel, ..NEOX },
     Family { name: "nemotron", activation: Activation::ReluSquared, flow: Flow::Before, ..NEOX },
     Family { name: "jais", activation: Activation::Silu, scaled_by_size: true, ..GPT2 },
     Family { name: "jais2", turn: Turn::Halves, activation: Activation::ReluSquared, ..GPT2 },

@@ -106,6 +106,11 @@ impl File {
         self.metadata.iter().find(|(own, _)| own == key).map(|(_, value)| value)
     }
 
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.iter().map(|(key, _)| key.as_str())
+    }
+
     /// The names of all tensors.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use super::{call::Call, literals, tools::Tools};
+use super::{Call, Callable, literals};
 
 /// What is around calls of a form, and what reads it.
 pub(super) struct Mark {
     pub begin: &'static str,
     /// Nothing where calls go on to the next mark. It may be missing at the end of a text.
     pub end: &'static str,
-    pub read: fn(&str, &Tools) -> Option<Vec<Call>>,
+    pub read: fn(&str, &dyn Callable) -> Option<Vec<Call>>,
 }
 
-const fn mark(begin: &'static str, end: &'static str, read: fn(&str, &Tools) -> Option<Vec<Call>>) -> Mark {
+const fn mark(
+    begin: &'static str,
+    end: &'static str,
+    read: fn(&str, &dyn Callable) -> Option<Vec<Call>>,
+) -> Mark {
     Mark { begin, end, read }
 }
 
@@ -126,7 +130,7 @@ fn object(text: &str) -> Option<String> {
 }
 
 /// A call in tags: an object, a function with parameters, or a name with keys and values.
-fn in_tags(text: &str, tools: &Tools) -> Option<Vec<Call>> {
+fn in_tags(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
     if text.starts_with(['{', '[']) {
         return objects(text);
     }
@@ -147,18 +151,18 @@ fn in_tags(text: &str, tools: &Tools) -> Option<Vec<Call>> {
 }
 
 /// Functions with parameters in tags, one behind the other.
-fn functions(text: &str, tools: &Tools) -> Option<Vec<Call>> {
+fn functions(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
     let all = text.split("</function>").map(str::trim).filter(|part| !part.is_empty());
     all.map(|part| function(part.strip_prefix("<function=")?, tools)).collect()
 }
 
 /// A function behind its tag, without the one that ends it: its arguments are parameters in tags, or an object.
-fn function(text: &str, tools: &Tools) -> Option<Call> {
+fn function(text: &str, tools: &dyn Callable) -> Option<Call> {
     let (name, body) = text.split_once('>')?;
     tagged(name.trim(), body, ["<parameter=", ">"], tools)
 }
 
-fn invocations(text: &str, tools: &Tools) -> Option<Vec<Call>> {
+fn invocations(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
     let all = text.split("</invoke>").map(str::trim).filter(|part| !part.is_empty());
     all.map(|part| {
         let (name, body) = part.strip_prefix("<invoke name=\"")?.split_once("\">")?;
@@ -168,7 +172,7 @@ fn invocations(text: &str, tools: &Tools) -> Option<Vec<Call>> {
 }
 
 /// A call whose arguments are parameters in tags, each with its name between these; or an object.
-fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &Tools) -> Option<Call> {
+fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &dyn Callable) -> Option<Call> {
     let mut rest = body.trim();
     if rest.starts_with('{') {
         return Some(Call { name: name.to_owned(), arguments: object(rest)? });
@@ -188,7 +192,7 @@ fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &Tools) -> Opt
 }
 
 /// A value as text, of the type that the tool's schema has for it.
-fn typed(tools: &Tools, name: &str, key: &str, text: &str) -> Value {
+fn typed(tools: &dyn Callable, name: &str, key: &str, text: &str) -> Value {
     match tools.is_text(name, key) {
         true => Value::from(text),
         false => serde_json::from_str(text.trim()).unwrap_or_else(|_| Value::from(text)),
@@ -196,7 +200,7 @@ fn typed(tools: &Tools, name: &str, key: &str, text: &str) -> Value {
 }
 
 /// A name and its arguments, with a number between them or none; or objects.
-fn in_list(text: &str, _: &Tools) -> Option<Vec<Call>> {
+fn in_list(text: &str, _: &dyn Callable) -> Option<Vec<Call>> {
     let Some((name, arguments)) = text.split_once("[ARGS]") else { return objects(text) };
     let name = name.split("[CALL_ID]").next().unwrap_or(name);
     Some(vec![Call { name: name.trim().to_owned(), arguments: object(arguments)? }])
@@ -247,7 +251,7 @@ fn opened(text: &str) -> Option<Vec<Call>> {
 }
 
 /// A call that is a message in a channel, behind the beginning of its head.
-fn in_channel(text: &str, _: &Tools) -> Option<Vec<Call>> {
+fn in_channel(text: &str, _: &dyn Callable) -> Option<Vec<Call>> {
     let (head, arguments) = text.split_once("<|message|>")?;
     let name = head.split(|letter: char| letter.is_whitespace() || letter == '<').next()?;
     Some(vec![Call { name: name.to_owned(), arguments: object(arguments)? }])

@@ -1,14 +1,32 @@
 //! Calls of tools in what a model writes, in the forms that models are used to.
 
-use super::{
-    call::Call,
-    call_forms::{self, MARKS, Mark},
-    tools::Tools,
-};
+mod forms;
+mod literals;
 
-/// Divides what a model writes: text that is told at once, and what may be calls, which is kept to the end.
+use self::forms::{MARKS, Mark};
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The tool's name.
+    pub name: String,
+    /// JSON, as text.
+    pub arguments: String,
+}
+
+/// What is known of the tools that a model may call.
+pub trait Callable {
+    /// Whether a tool has this name.
+    fn has(&self, name: &str) -> bool;
+
+    /// Whether an argument of a tool is a text and nothing else. Forms whose values have no quotes leave that open.
+    fn is_text(&self, name: &str, argument: &str) -> bool;
+}
+
+/// Divides what a model writes: text that is told at once, and what may be calls, which is kept to the end. What comes in the same
+/// order becomes the same, however it is divided into pieces.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
+pub struct CallScanner {
     held: String,
     state: State,
 }
@@ -24,10 +42,15 @@ enum State {
     Calls,
 }
 
-impl Scanner {
+impl CallScanner {
     /// One whose text is a call from the beginning on.
-    pub fn of_calls() -> Scanner {
-        Scanner { held: String::new(), state: State::Calls }
+    pub fn of_calls() -> CallScanner {
+        CallScanner { held: String::new(), state: State::Calls }
+    }
+
+    /// Whether a name of a control token is a part of calls: such tokens are text here.
+    pub fn is_mark(text: &[u8]) -> bool {
+        forms::is_mark(text)
     }
 
     /// Takes text, and gives that which is no call.
@@ -58,7 +81,7 @@ impl Scanner {
     }
 
     /// The rest: text, and calls of tools that there are.
-    pub fn finish(self, tools: &Tools) -> (String, Vec<Call>) {
+    pub fn finish(self, tools: &dyn Callable) -> (String, Vec<Call>) {
         let found = if self.state == State::Calls { parsed(&self.held, tools) } else { None };
         match found {
             Some((text, calls)) if !calls.is_empty() && calls.iter().all(|call| tools.has(&call.name)) => {
@@ -76,10 +99,10 @@ fn first_mark(text: &str) -> Option<(usize, &'static Mark)> {
 }
 
 /// The calls of a text, and what is beside them; `None` where it has something that only looks like one.
-fn parsed(text: &str, tools: &Tools) -> Option<(String, Vec<Call>)> {
+fn parsed(text: &str, tools: &dyn Callable) -> Option<(String, Vec<Call>)> {
     let mut rest = text.trim();
     if first_mark(rest).is_none() {
-        return Some((String::new(), call_forms::objects(rest)?));
+        return Some((String::new(), forms::objects(rest)?));
     }
     let (mut beside, mut calls) = (String::new(), Vec::new());
     while let Some((place, mark)) = first_mark(rest) {
@@ -99,29 +122,31 @@ fn parsed(text: &str, tools: &Tools) -> Option<(String, Vec<Call>)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
-    use crate::serve::fields::Fields;
 
-    fn tools() -> Tools {
-        let function = |name: &str| {
-            let parameters =
-                json!({"type": "object", "properties": {"s": {"type": "string"}, "a": {"type": "integer"}}});
-            json!({"type": "function", "function": {"name": name, "parameters": parameters}})
-        };
-        let body = json!({"tools": [function("f"), function("g")]}).to_string();
-        Tools::read(&Fields::read(body.as_bytes()).unwrap()).unwrap().unwrap()
+    /// `f` and `g`, whose argument `s` is a text.
+    struct Tools;
+
+    impl Callable for Tools {
+        fn has(&self, name: &str) -> bool {
+            ["f", "g"].contains(&name)
+        }
+
+        fn is_text(&self, name: &str, argument: &str) -> bool {
+            self.has(name) && argument == "s"
+        }
     }
 
     /// What is told of a text that comes in pieces of so many letters, and its calls.
     fn scanned(text: &str, size: usize) -> (String, Vec<(String, String)>) {
-        let (mut scanner, mut told) = (Scanner::default(), String::new());
+        let (mut scanner, mut told) = (CallScanner::default(), String::new());
         let letters: Vec<char> = text.chars().collect();
         for piece in letters.chunks(size) {
             told.push_str(&scanner.push(&piece.iter().collect::<String>()));
         }
-        let (rest, calls) = scanner.finish(&tools());
+        let (rest, calls) = scanner.finish(&Tools);
         (told + &rest, calls.into_iter().map(|own| (own.name, own.arguments)).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::call::Call;
+use super::Call;
 
 /// How deep lists and objects are at most.
 const MOST_DEPTH: usize = 64;

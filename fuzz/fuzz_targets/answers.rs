@@ -2,7 +2,7 @@
 //! comes of it, and nothing of it is lost.
 #![no_main]
 
-use halite_text::{Call, CallScanner, Callable, Divided, Thoughts};
+use halite_text::{ToolCall, CallScanner, Callable, Divided, Thoughts};
 use libfuzzer_sys::fuzz_target;
 
 /// Prompts: without marks, and with the beginnings that templates end with.
@@ -35,7 +35,7 @@ impl Callable for Tools {
 struct Made {
     thoughts: String,
     answer: String,
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
 }
 
 fn made(thoughts: &Thoughts, pieces: &[&str], is_call: bool) -> Made {

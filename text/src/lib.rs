@@ -35,7 +35,7 @@ mod tokenizer;
 mod unigram;
 mod vocabulary;
 
-pub use calls::{Call, CallScanner, Callable};
+pub use calls::{CallScanner, Callable, ToolCall};
 pub use chat::{ChatTemplate, Message, Told};
 pub use constrained::TokenTexts;
 pub use decode::Decoder;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use halite_text::{Call, CallScanner, Callable, Divided, Thoughts};
+use halite_text::{CallScanner, Callable, Divided, Thoughts, ToolCall};
 
 /// Tools with the names that the texts have.
 struct Tools;
@@ -18,7 +18,7 @@ impl Callable for Tools {
 }
 
 /// Thoughts, an answer and calls, of a text that comes in pieces, as a server takes them.
-fn made(prompt: &str, pieces: &[&str]) -> (String, String, Vec<Call>) {
+fn made(prompt: &str, pieces: &[&str]) -> (String, String, Vec<ToolCall>) {
     let (mut thoughts, mut scanner) = (Thoughts::new(prompt, |_| true), CallScanner::default());
     let (mut thought, mut answer) = (String::new(), String::new());
     let mut add = |part: Divided| {
@@ -33,9 +33,10 @@ fn made(prompt: &str, pieces: &[&str]) -> (String, String, Vec<Call>) {
 
 fn texts() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/answers");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files = fs::read_dir(folder).expect("the folder is part of the crate");
+    let mut paths: Vec<_> = files.map(|entry| entry.expect("it can be read").path()).collect();
     paths.sort();
-    paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+    paths.iter().map(|path| fs::read_to_string(path).expect("it is text")).collect()
 }
 
 const PROMPTS: [&str; 4] = ["hi", "hi<think>\n", "hi<|start|>assistant", "hi<|open|>think<|sep|>"];

@@ -33,8 +33,8 @@ pub use choosing::ChooseOn;
 pub use drafting::Drafted;
 pub use embed::Embedder;
 pub use halite_text::{
-    Call as ToolCall, CallScanner, Callable, Decoder as TextDecoder, Divided, Likely, Message, Sampler,
-    Sampling, StopTexts, Thoughts, TokenTexts,
+    CallScanner, Callable, Decoder as TextDecoder, Divided, Likely, Message, Sampler, Sampling, StopTexts,
+    Thoughts, TokenTexts, ToolCall,
 };
 pub use members::Next;
 pub use run::{Piece, Stop};

@@ -2,20 +2,23 @@
 
 use serde_json::{Map, Value};
 
-use super::{Call, Callable, literals};
+use super::{
+    literals,
+    tool::{Callable, ToolCall},
+};
 
 /// What is around calls of a form, and what reads it.
 pub(super) struct Mark {
     pub begin: &'static str,
     /// Nothing where calls go on to the next mark. It may be missing at the end of a text.
     pub end: &'static str,
-    pub read: fn(&str, &dyn Callable) -> Option<Vec<Call>>,
+    pub read: fn(&str, &dyn Callable) -> Option<Vec<ToolCall>>,
 }
 
 const fn mark(
     begin: &'static str,
     end: &'static str,
-    read: fn(&str, &dyn Callable) -> Option<Vec<Call>>,
+    read: fn(&str, &dyn Callable) -> Option<Vec<ToolCall>>,
 ) -> Mark {
     Mark { begin, end, read }
 }
@@ -86,11 +89,11 @@ pub(super) fn is_mark(text: &[u8]) -> bool {
 }
 
 /// Calls that are objects, or lists of them, one behind the other; or a list of calls as programs have them.
-pub(super) fn objects(text: &str) -> Option<Vec<Call>> {
+pub(super) fn objects(text: &str) -> Option<Vec<ToolCall>> {
     values(text).or_else(|| literals::calls(text))
 }
 
-fn values(text: &str) -> Option<Vec<Call>> {
+fn values(text: &str) -> Option<Vec<ToolCall>> {
     let mut calls = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -105,20 +108,20 @@ fn values(text: &str) -> Option<Vec<Call>> {
     Some(calls)
 }
 
-fn call(value: &Value) -> Option<Call> {
+fn call(value: &Value) -> Option<ToolCall> {
     let value = value.get("function").filter(|own| own.is_object()).unwrap_or(value);
     let arguments = match value.get("arguments").or_else(|| value.get("parameters"))? {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let name = value.get("name").or_else(|| value.get("tool_name"))?;
-    Some(Call { name: name.as_str()?.to_owned(), arguments })
+    Some(ToolCall { name: name.as_str()?.to_owned(), arguments })
 }
 
 /// Calls whose objects have the arguments by the tool's name.
-fn by_name(text: &str) -> Option<Vec<Call>> {
+fn by_name(text: &str) -> Option<Vec<ToolCall>> {
     let all: Vec<Map<String, Value>> = serde_json::from_str(text).ok()?;
-    let one = |(name, arguments): (String, Value)| Call { name, arguments: arguments.to_string() };
+    let one = |(name, arguments): (String, Value)| ToolCall { name, arguments: arguments.to_string() };
     Some(all.into_iter().flatten().map(one).collect())
 }
 
@@ -130,7 +133,7 @@ fn object(text: &str) -> Option<String> {
 }
 
 /// A call in tags: an object, a function with parameters, or a name with keys and values.
-fn in_tags(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
+fn in_tags(text: &str, tools: &dyn Callable) -> Option<Vec<ToolCall>> {
     if text.starts_with(['{', '[']) {
         return objects(text);
     }
@@ -147,22 +150,22 @@ fn in_tags(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
         arguments.insert(key.trim().to_owned(), typed(tools, name, key.trim(), value));
         rest = behind.trim_start();
     }
-    Some(vec![Call { name: name.to_owned(), arguments: Value::Object(arguments).to_string() }])
+    Some(vec![ToolCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() }])
 }
 
 /// Functions with parameters in tags, one behind the other.
-fn functions(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
+fn functions(text: &str, tools: &dyn Callable) -> Option<Vec<ToolCall>> {
     let all = text.split("</function>").map(str::trim).filter(|part| !part.is_empty());
     all.map(|part| function(part.strip_prefix("<function=")?, tools)).collect()
 }
 
 /// A function behind its tag, without the one that ends it: its arguments are parameters in tags, or an object.
-fn function(text: &str, tools: &dyn Callable) -> Option<Call> {
+fn function(text: &str, tools: &dyn Callable) -> Option<ToolCall> {
     let (name, body) = text.split_once('>')?;
     tagged(name.trim(), body, ["<parameter=", ">"], tools)
 }
 
-fn invocations(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
+fn invocations(text: &str, tools: &dyn Callable) -> Option<Vec<ToolCall>> {
     let all = text.split("</invoke>").map(str::trim).filter(|part| !part.is_empty());
     all.map(|part| {
         let (name, body) = part.strip_prefix("<invoke name=\"")?.split_once("\">")?;
@@ -172,10 +175,10 @@ fn invocations(text: &str, tools: &dyn Callable) -> Option<Vec<Call>> {
 }
 
 /// A call whose arguments are parameters in tags, each with its name between these; or an object.
-fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &dyn Callable) -> Option<Call> {
+fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &dyn Callable) -> Option<ToolCall> {
     let mut rest = body.trim();
     if rest.starts_with('{') {
-        return Some(Call { name: name.to_owned(), arguments: object(rest)? });
+        return Some(ToolCall { name: name.to_owned(), arguments: object(rest)? });
     }
     let mut arguments = Map::new();
     while !rest.is_empty() {
@@ -188,7 +191,7 @@ fn tagged(name: &str, body: &str, [begin, end]: [&str; 2], tools: &dyn Callable)
         arguments.insert(key.to_owned(), typed(tools, name, key, value));
         rest = behind.trim_start();
     }
-    Some(Call { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
+    Some(ToolCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
 }
 
 /// A value as text, of the type that the tool's schema has for it.
@@ -200,14 +203,14 @@ fn typed(tools: &dyn Callable, name: &str, key: &str, text: &str) -> Value {
 }
 
 /// A name and its arguments, with a number between them or none; or objects.
-fn in_list(text: &str, _: &dyn Callable) -> Option<Vec<Call>> {
+fn in_list(text: &str, _: &dyn Callable) -> Option<Vec<ToolCall>> {
     let Some((name, arguments)) = text.split_once("[ARGS]") else { return objects(text) };
     let name = name.split("[CALL_ID]").next().unwrap_or(name);
-    Some(vec![Call { name: name.trim().to_owned(), arguments: object(arguments)? }])
+    Some(vec![ToolCall { name: name.trim().to_owned(), arguments: object(arguments)? }])
 }
 
 /// Calls between marks, each with its name and its arguments: what begins one, what is between the two, what ends it.
-fn parts(text: &str, [begin, between, end]: [&str; 3]) -> Option<Vec<Call>> {
+fn parts(text: &str, [begin, between, end]: [&str; 3]) -> Option<Vec<ToolCall>> {
     let one = |part: &str| {
         let (name, arguments) = part.split(end).next().unwrap_or(part).split_once(between)?;
         // The first models of DeepSeek have the kind of the tool in its place.
@@ -217,13 +220,13 @@ fn parts(text: &str, [begin, between, end]: [&str; 3]) -> Option<Vec<Call>> {
         };
         let name = name.trim().trim_start_matches("functions.");
         let name = name.split_once(':').map_or(name, |(name, _)| name);
-        Some(Call { name: name.to_owned(), arguments: object(arguments)? })
+        Some(ToolCall { name: name.to_owned(), arguments: object(arguments)? })
     };
     text.split(begin).skip(1).map(one).collect()
 }
 
 /// Calls whose names, keys and types are in marks that open something.
-fn opened(text: &str) -> Option<Vec<Call>> {
+fn opened(text: &str) -> Option<Vec<ToolCall>> {
     let attribute = |all: &str, name: &str| {
         let (_, value) = all.split_once(&format!("{name}=\""))?;
         Some(value.split_once('"')?.0.replace("&quot;", "\"").replace("&amp;", "&"))
@@ -233,7 +236,7 @@ fn opened(text: &str) -> Option<Vec<Call>> {
         let name = attribute(call, "tool")?;
         if let Some(json) = rest.strip_prefix("<|open|>json") {
             let json = json.split_once("<|sep|>")?.1.split_once("<|close|>json<|sep|>")?.0;
-            return Some(Call { name, arguments: object(json)? });
+            return Some(ToolCall { name, arguments: object(json)? });
         }
         let mut arguments = Map::new();
         while !rest.is_empty() {
@@ -244,15 +247,15 @@ fn opened(text: &str) -> Option<Vec<Call>> {
             arguments.insert(attribute(own, "key")?, value);
             rest = behind;
         }
-        Some(Call { name, arguments: Value::Object(arguments).to_string() })
+        Some(ToolCall { name, arguments: Value::Object(arguments).to_string() })
     };
     let all = text.split("<|close|>call<|sep|>").map(str::trim).filter(|part| !part.is_empty());
     all.map(one).collect()
 }
 
 /// A call that is a message in a channel, behind the beginning of its head.
-fn in_channel(text: &str, _: &dyn Callable) -> Option<Vec<Call>> {
+fn in_channel(text: &str, _: &dyn Callable) -> Option<Vec<ToolCall>> {
     let (head, arguments) = text.split_once("<|message|>")?;
     let name = head.split(|letter: char| letter.is_whitespace() || letter == '<').next()?;
-    Some(vec![Call { name: name.to_owned(), arguments: object(arguments)? }])
+    Some(vec![ToolCall { name: name.to_owned(), arguments: object(arguments)? }])
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Call;
+use super::tool::ToolCall;
 
 /// How deep lists and objects are at most.
 const MOST_DEPTH: usize = 64;
@@ -10,14 +10,14 @@ const MOST_DEPTH: usize = 64;
 const QUOTES: [&str; 3] = ["<|\"|>", "\"", "'"];
 
 /// A list of calls, with their arguments by name.
-pub(super) fn calls(text: &str) -> Option<Vec<Call>> {
+pub(super) fn calls(text: &str) -> Option<Vec<ToolCall>> {
     let mut rest = Rest(text);
     rest.take("[")?;
     let mut calls = Vec::new();
     loop {
         let name = rest.name()?;
         rest.take("(")?;
-        calls.push(Call { name, arguments: rest.entries("=", ")", 0)?.to_string() });
+        calls.push(ToolCall { name, arguments: rest.entries("=", ")", 0)?.to_string() });
         if rest.take(",").is_none() {
             break;
         }
@@ -27,13 +27,13 @@ pub(super) fn calls(text: &str) -> Option<Vec<Call>> {
 }
 
 /// A call whose arguments are an object.
-pub(super) fn call(text: &str) -> Option<Call> {
+pub(super) fn call(text: &str) -> Option<ToolCall> {
     let mut rest = Rest(text);
     rest.take("call:")?;
     let name = rest.name()?;
     rest.take("{")?;
     let arguments = rest.entries(":", "}", 0)?.to_string();
-    rest.0.trim().is_empty().then_some(Call { name, arguments })
+    rest.0.trim().is_empty().then_some(ToolCall { name, arguments })
 }
 
 /// What was not read yet.

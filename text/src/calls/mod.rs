@@ -2,26 +2,10 @@
 
 mod forms;
 mod literals;
+mod tool;
 
 use self::forms::{MARKS, Mark};
-
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The tool's name.
-    pub name: String,
-    /// JSON, as text.
-    pub arguments: String,
-}
-
-/// What is known of the tools that a model may call.
-pub trait Callable {
-    /// Whether a tool has this name.
-    fn has(&self, name: &str) -> bool;
-
-    /// Whether an argument of a tool is a text and nothing else. Forms whose values have no quotes leave that open.
-    fn is_text(&self, name: &str, argument: &str) -> bool;
-}
+pub use self::tool::{Callable, ToolCall};
 
 /// Divides what a model writes: text that is told at once, and what may be calls, which is kept to the end. What comes in the same
 /// order becomes the same, however it is divided into pieces.
@@ -81,7 +65,7 @@ impl CallScanner {
     }
 
     /// The rest: text, and calls of tools that there are.
-    pub fn finish(self, tools: &dyn Callable) -> (String, Vec<Call>) {
+    pub fn finish(self, tools: &dyn Callable) -> (String, Vec<ToolCall>) {
         let found = if self.state == State::Calls { parsed(&self.held, tools) } else { None };
         match found {
             Some((text, calls)) if !calls.is_empty() && calls.iter().all(|call| tools.has(&call.name)) => {
@@ -99,7 +83,7 @@ fn first_mark(text: &str) -> Option<(usize, &'static Mark)> {
 }
 
 /// The calls of a text, and what is beside them; `None` where it has something that only looks like one.
-fn parsed(text: &str, tools: &dyn Callable) -> Option<(String, Vec<Call>)> {
+fn parsed(text: &str, tools: &dyn Callable) -> Option<(String, Vec<ToolCall>)> {
     let mut rest = text.trim();
     if first_mark(rest).is_none() {
         return Some((String::new(), forms::objects(rest)?));

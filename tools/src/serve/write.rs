@@ -300,7 +300,7 @@ impl<F: FnMut(Piece<'_>, &Seat<'_>) -> ControlFlow<()>> Writing<'_, F> {
         let Divided { thoughts, answer: mut held } = made;
         if let (Some(mut scanner), Some(tools)) = (self.scanner.take(), &self.wanted.tools) {
             let text = scanner.push(&held);
-            let (rest, mut calls) = scanner.finish(tools);
+            let (rest, mut calls) = scanner.finish(tools.as_ref());
             calls.truncate(if tools.several { usize::MAX } else { 1 });
             self.answer.calls = calls;
             held = text + &rest;

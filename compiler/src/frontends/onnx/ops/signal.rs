@@ -24,6 +24,15 @@ pub(super) const OPS: &[(&str, Import)] = &[
 /// Most elements of a matrix or window that is made while a graph is built.
 const MOST_MADE: u64 = 1 << 24;
 
+/// Sine and cosine of a part of a turn. They are exact at quarters, so that parts which are zero have no sign of their own.
+fn of_turn(step: u128, length: u128) -> (f64, f64) {
+    const QUARTERS: [(f64, f64); 4] = [(0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0)];
+    match (4 * step).is_multiple_of(length) {
+        true => QUARTERS[(4 * step / length % 4) as usize],
+        false => (2.0 * PI * (step as f64 / length as f64)).sin_cos(),
+    }
+}
+
 /// A Fourier transform of lines.
 #[derive(Clone, Copy)]
 struct Fourier {
@@ -55,13 +64,13 @@ impl Fourier {
             return 0.0;
         }
         // The product is reduced before it becomes an angle, which keeps it exact.
-        let turn = (u128::from(n) * u128::from(k) % u128::from(self.length)) as f64 / self.length as f64;
-        let (sine, cosine) = (2.0 * PI * turn).sin_cos();
-        let sine = if self.inverse { sine } else { -sine };
+        let step = u128::from(n) * u128::from(k) % u128::from(self.length);
+        let (sine, cosine) = of_turn(step, u128::from(self.length));
+        let sine = if self.inverse { sine } else { 0.0 - sine };
         let value = match (from, to) {
             (0, 0) | (1, 1) => cosine,
             (0, _) => sine,
-            _ => -sine,
+            _ => 0.0 - sine,
         };
         // What is not given is the conjugate of what is.
         let twice = half && n > 0 && 2 * n != self.length;
@@ -269,4 +278,27 @@ fn mel(b: &mut Builder, node: &NodeView<'_>) -> Result<Vec<TensorId>> {
     }
     let element = node.element("output_datatype")?.unwrap_or(DType::F32.into());
     Ok(vec![b.values(element, &[bins, bands], &Values::Float(weights))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quarters_of_a_turn_are_exact() {
+        let line = |length, inverse| Fourier { input: length, parts: 1, length, inverse, onesided: false };
+        for (length, k) in [(2, 1), (8, 4), (10, 5), (12, 3), (6, 0)] {
+            for inverse in [false, true] {
+                for n in 0..length {
+                    let weights = [(0, 0), (0, 1), (1, 0), (1, 1)]
+                        .map(|(from, to)| line(length, inverse).weight((n, from), (k, to)));
+                    let whole = if inverse { 1.0 / length as f64 } else { 1.0 };
+                    let exact = |value: f64| value == 0.0 && value.is_sign_positive() || value.abs() == whole;
+                    assert!(weights.into_iter().all(exact), "{length} {k} {n}: {weights:?}");
+                }
+            }
+        }
+        let eighth = line(8, false).weight((1, 0), (1, 1));
+        assert!((eighth + 0.5f64.sqrt()).abs() < 1e-15, "{eighth}");
+    }
 }

@@ -167,7 +167,7 @@ impl Names<'_> {
         self.shown.get(&id).map_or(id, |(shown, _)| *shown)
     }
 
-    /// Views that nothing reads behind that are not needed: an image has no other reader for them.
+    /// A node takes the place of another. Views that nothing reads any more go, so that they do not count as readers of their image.
     fn replace(&mut self, node: &mut Node, made: Node) {
         self.uses.replace(node, &made);
         let old = std::mem::replace(node, made);

@@ -8,7 +8,7 @@ normalizations folded) or torch.compile, host to host.
 
 ONLY=bert_base,vit_b_16 in the environment leaves the others out, BATCH=8 makes batches (default 1), TARGET names the target
 (default: the device's own), KINDS=half,f32 leaves out other types, COMPILE=max-autotune times PyTorch through torch.compile in this mode instead of its plain graphs.
-torch_networks.py has the networks, torch_NAME.py those of SET=NAME: others, late, drawn, lot, after, seventh, eighth, ninth, tenth, eleventh, twelfth, thirteenth, fourteenth, fifteenth.
+torch_networks.py has the networks, torch_NAME.py those of SET=NAME: others, late, drawn, lot, after, seventh, eighth, ninth, tenth, eleventh, twelfth, thirteenth, fourteenth, fifteenth, sixteenth, generators.
 """
 
 import concurrent.futures

@@ -220,7 +220,7 @@ def made(batch):
     }
 
 
-SETS = ("others", "late", "drawn", "lot", "after", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth")
+SETS = ("others", "late", "drawn", "lot", "after", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "generators")
 
 
 def networks(only=None, batch=1, chosen_set=None):

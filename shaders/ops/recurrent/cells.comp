@@ -51,18 +51,14 @@ layout(push_constant) uniform Shape {
 };
 
 const uint GATES = CELL == 0u ? 1u : CELL + 2u;
-const uint QUADS = GATES * 2u;
+const uint QUADS = GATES * 2u;  // Of a term's weights.
 const uint UNITS = PASS * 8u;
 const uint LANES = gl_WorkGroupSize.x;
-// What a GRU's new gate gets of the layer below goes past the reset: its sums are apart.
+// What a GRU's new gate gets of the layer below goes past the reset: its sums are apart, as those of a fourth gate, and have
+// the terms of the layer below where those of the third have the layer's own.
 const bool MULTIPLIED = WHOLE || LAYER;  // What is read of the layer below.
 const bool APART = CELL == 1u && STACKED && !MULTIPLIED;
-const uint APART_ROOM = APART ? gl_WorkGroupSize.x * ROWS : 1;
-
-shared float terms[TERMS];
-shared float cells[CELLS];
-shared vec4 partial[gl_WorkGroupSize.x * ROWS];
-shared vec4 partial_below[APART_ROOM];
+const uint SUMS = APART ? 8u : QUADS;  // Quads of sums.
 
 // Whether invocations without work do that of another: what neighbours exchange has to be there.
 #ifdef SUBGROUP
@@ -75,6 +71,13 @@ const bool EACH_WORKS = true;
 #else
 const bool EACH_WORKS = false;
 #endif
+
+// Terms that an invocation of a step reads at once.
+const uint READS = WHOLE || EACH_WORKS ? 0 : (TERMS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
+
+shared float terms[TERMS];
+shared float cells[CELLS];
+shared vec4 partial[gl_WorkGroupSize.x * ROWS];
 
 uint network, row0, depth, base, own;  // `own`: where terms of the layer itself begin.
 bool is_above, is_top;
@@ -102,6 +105,20 @@ void outside(uint t, uint row, uint unit, inout float gates[4]) {
 // Place of a unit in a plane of the state, one plane for each network.
 uint place(uint which, uint row, uint unit) {
     return (which * batch + row) * hidden + unit;
+}
+
+// Without WHOLE, the term of a row's sums that lies at this place of `terms`: a unit of the layer below, or of the layer itself.
+float state_before(uint i, uint begin, uint old_half) {
+    const uint term = i % depth, row = min(row0 + i / depth, batch - 1);
+    if (term < own) return states[old_half + place(network - 1, row, term)];
+    const uint at = place(network, row, term - own);
+    return begin == 0 ? CONCAT(LOAD_, TYPE)(before, at) : states[old_half + at];
+}
+
+// And c of an LSTM, which lies behind both halves.
+float cell_before(uint row, uint unit, uint begin, uint kept) {
+    const uint at = place(network, row, unit);
+    return begin == 0 ? CONCAT(LOAD_, TYPE)(before, networks * batch * hidden + at) : states[kept + at];
 }
 
 // New h, and c in its place.
@@ -142,63 +159,79 @@ void main() {
     const uint old_half = kept_from + odd * half_states, new_half = kept_from + (1 - odd) * half_states;
     const uint kept = kept_from + 2 * half_states;
 
-    const uint quad = lane % QUADS, slice = lane / QUADS % SLICES, part = min(lane / (QUADS * SLICES), PASS - 1);
-    const bool works = EACH_WORKS || lane < QUADS * SLICES * PASS;
+    const uint sum = lane % SUMS, slice = lane / SUMS % SLICES, part = min(lane / (SUMS * SLICES), PASS - 1);
+    const uint gate = sum / 2, quad = APART && gate == 3 ? sum - 2 : sum;
+    const bool works = EACH_WORKS || lane < SUMS * SLICES * PASS;
+    const uint from_term = !EACH_WORKS && APART && gate == 2 ? own : 0, to_term = !EACH_WORKS && APART && gate == 3 ? own : depth;
     // In shared memory, terms of a row lie behind each other; with WHOLE there are two halves of it.
     const uint half_terms = ROWS * depth;
 
-    // The state before the first step.
-    for (uint i = lane; i < ROWS * depth; i += LANES) {
-        const uint r = i / depth, term = i % depth, row = min(row0 + r, batch - 1);
-        float value = 0.0;
-        if (term >= own) {
-            const uint unit = term - own;
-            value = WHOLE || begin == 0 ? CONCAT(LOAD_, TYPE)(before, place(network, row, unit))
-                                        : states[old_half + place(network, row, unit)];
-            if (CELL == 2u && WHOLE) cells[r * hidden + unit] = CONCAT(LOAD_, TYPE)(before, half_states + place(network, row, unit));
-        } else if (!WHOLE) {
-            value = states[old_half + place(network - 1, row, term)];
-        }
-        terms[i] = value;
+    const uint first_block = WHOLE ? 0 : gl_WorkGroupID.x * PASS, last_block = WHOLE ? blocks : min(blocks, first_block + PASS);
+
+    // What stays in registers: of a step all that is read before its products is under way at once.
+    CONCAT(QUAD_MEMORY_, WEIGHT) held[HELD + 1];
+    if (HELD > 0 && works) {
+        const uint begins = base + min(first_block + part, blocks - 1) * all_terms * QUADS + quad;
+        [[unroll]] for (uint j = 0; j < HELD; ++j) held[j] = weights[begins + min(from_term + slice + j * SLICES, depth - 1) * QUADS];
     }
 
-    CONCAT(QUAD_MEMORY_, WEIGHT) held[HELD + 1];
-    if (WHOLE && HELD > 0 && works) {
-        [[unroll]] for (uint j = 0; j < HELD; ++j) {
-            held[j] = weights[base + (part * all_terms + min(slice + j * SLICES, depth - 1)) * QUADS + quad];
+    // The state before the first step.
+    if (WHOLE) {
+        for (uint i = lane; i < ROWS * depth; i += LANES) {
+            const uint r = i / depth, unit = i % depth, row = min(row0 + r, batch - 1);
+            terms[i] = CONCAT(LOAD_, TYPE)(before, place(network, row, unit));
+            if (CELL == 2u) cells[r * hidden + unit] = CONCAT(LOAD_, TYPE)(before, half_states + place(network, row, unit));
         }
+    } else {
+        float read[READS + 1];
+        [[unroll]] for (uint j = 0; j < READS; ++j) read[j] = state_before(min(lane + j * LANES, ROWS * depth - 1), begin, old_half);
+        [[unroll]] for (uint j = 0; j < READS; ++j) {
+            if (lane + j * LANES < ROWS * depth) terms[lane + j * LANES] = read[j];
+        }
+        for (uint i = lane + READS * LANES; i < ROWS * depth; i += LANES) terms[i] = state_before(i, begin, old_half);
     }
 
     uint now = 0;
     for (uint turn = begin; turn < end; ++turn) {
         const uint t = reverse ? steps - 1 - turn : turn;
+        // These are under way while products are made.
+        float gates[4] = float[](0.0, 0.0, 0.0, 0.0);
+        float ahead_cell = 0.0;
+        if (!WHOLE) {
+            const uint unit = first_block * 8 + lane % UNITS, row = row0 + lane / UNITS;
+            if (lane < UNITS * ROWS && unit < hidden && row < batch) {
+                outside(t, row, unit, gates);
+                if (CELL == 2u) ahead_cell = cell_before(row, unit, begin, kept);
+            }
+        }
         barrier();
-        const uint first_block = WHOLE ? 0 : gl_WorkGroupID.x * PASS, last_block = WHOLE ? blocks : min(blocks, first_block + PASS);
         for (uint pass = first_block; pass < last_block; pass += PASS) {
-            // These are under way while products are made.
-            float gates[4] = float[](0.0, 0.0, 0.0, 0.0);
-            const uint ahead_unit = pass * 8 + lane % UNITS, ahead_row = row0 + lane / UNITS;
-            if (lane < UNITS * ROWS && ahead_unit < hidden && ahead_row < batch) outside(t, ahead_row, ahead_unit, gates);
+            if (WHOLE) {
+                const uint unit = pass * 8 + lane % UNITS, row = row0 + lane / UNITS;
+                gates = float[](0.0, 0.0, 0.0, 0.0);
+                if (lane < UNITS * ROWS && unit < hidden && row < batch) outside(t, row, unit, gates);
+            }
 
-            vec4 sums[ROWS], below[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] = below[r] = vec4(0.0);
+            vec4 sums[ROWS];
+            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] = vec4(0.0);
             const uint block = EACH_WORKS ? min(pass + part, last_block - 1) : pass + part;
             if (works && block < last_block) {
                 const uint begins = base + block * all_terms * QUADS + quad;
-                uint k = slice;
+                uint k = from_term + slice;
                 if (HELD > 0) {
                     [[unroll]] for (uint j = 0; j < HELD; ++j) {
-                        const uint term = slice + j * SLICES;
-                        if (term < depth) {
+                        if (k + j * SLICES < to_term) {
                             const vec4 w = CONCAT(LOAD4_, WEIGHT)(held, j);
-                            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + term] * w;
+                            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k + j * SLICES] * w;
                         }
                     }
                     k += HELD * SLICES;
                 }
-                for (uint stop = APART && is_above ? own : depth;; stop = depth) {
 #ifdef SUBGROUP
-                    // SLICES is 1: an invocation reads one of so many terms, and gets the others from its neighbours.
+                // SLICES is 1: an invocation reads one of so many terms, and gets the others from its neighbours, which all work at the
+                // same terms. Sums that have not all of them lose or keep what they are behind those of the layer below.
+                vec4 kept[ROWS];
+                for (uint stop = APART && is_above ? own : depth;; stop = depth) {
                     for (; k + SUBGROUP <= stop; k += SUBGROUP) {
                         float mine[ROWS];
                         [[unroll]] for (uint r = 0; r < ROWS; ++r) mine[r] = terms[now + r * depth + k + gl_SubgroupInvocationID];
@@ -209,43 +242,41 @@ void main() {
                         }
                         EACH_TERM(ADD_TERM)
                     }
-#else
-                    for (; k + 3 * SLICES < stop; k += 4 * SLICES) {
-                        vec4 w[4];
-                        [[unroll]] for (uint j = 0; j < 4; ++j) w[j] = weight_quad(begins + (k + j * SLICES) * QUADS);
-                        [[unroll]] for (uint j = 0; j < 4; ++j) {
-                            [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k + j * SLICES] * w[j];
-                        }
-                    }
-#endif
-                    for (; k < stop; k += SLICES) {
+                    for (; k < stop; ++k) {
                         const vec4 w = weight_quad(begins + k * QUADS);
                         [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k] * w;
                     }
                     if (stop == depth) break;
-                    if (quad / 2 == 2) {
-                        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                            below[r] = sums[r];
-                            sums[r] = vec4(0.0);
-                        }
+                    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+                        kept[r] = sums[r];
+                        if (gate == 2) sums[r] = vec4(0.0);
                     }
                 }
+                if (APART && gate == 3) {
+                    [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] = is_above ? kept[r] : vec4(0.0);
+                }
+#else
+                for (; k + 3 * SLICES < to_term; k += 4 * SLICES) {
+                    vec4 w[4];
+                    [[unroll]] for (uint j = 0; j < 4; ++j) w[j] = weight_quad(begins + (k + j * SLICES) * QUADS);
+                    [[unroll]] for (uint j = 0; j < 4; ++j) {
+                        [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k + j * SLICES] * w[j];
+                    }
+                }
+                for (; k < to_term; k += SLICES) {
+                    const vec4 w = weight_quad(begins + k * QUADS);
+                    [[unroll]] for (uint r = 0; r < ROWS; ++r) sums[r] += terms[now + r * depth + k] * w;
+                }
+#endif
             }
-            [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                partial[r * LANES + lane] = sums[r];
-                if (APART) partial_below[r * LANES + lane] = below[r];
-            }
+            [[unroll]] for (uint r = 0; r < ROWS; ++r) partial[r * LANES + lane] = sums[r];
             barrier();
             if (SLICES > 8) {
                 // Many slices become eight.
                 if (works && slice < 8) {
                     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                        for (uint s = 8; slice + s < SLICES; s += 8) {
-                            sums[r] += partial[r * LANES + lane + s * QUADS];
-                            if (APART) below[r] += partial_below[r * LANES + lane + s * QUADS];
-                        }
+                        for (uint s = 8; slice + s < SLICES; s += 8) sums[r] += partial[r * LANES + lane + s * SUMS];
                         partial[r * LANES + lane] = sums[r];
-                        if (APART) partial_below[r * LANES + lane] = below[r];
                     }
                 }
                 barrier();
@@ -256,19 +287,15 @@ void main() {
                 if (unit >= hidden || row >= batch || pass + within / 8 >= last_block) continue;
                 if (i != lane) outside(t, row, unit, gates);
                 float added[4] = float[](0.0, 0.0, 0.0, 0.0);
-                [[unroll]] for (uint g = 0; g < GATES; ++g) {
-                    const uint at = r * LANES + within / 8 * SLICES * QUADS + g * 2 + within % 8 / 4;
-                    for (uint s = 0; s < min(SLICES, 8); ++s) {
-                        added[g] += partial[at + s * QUADS][within % 4];
-                        if (APART && g == 2) gates[g] += partial_below[at + s * QUADS][within % 4];
-                    }
+                [[unroll]] for (uint g = 0; g < SUMS / 2; ++g) {
+                    const uint at = r * LANES + within / 8 * SLICES * SUMS + g * 2 + within % 8 / 4;
+                    for (uint s = 0; s < min(SLICES, 8); ++s) added[g] += partial[at + s * SUMS][within % 4];
                 }
+                if (APART) gates[2] += added[3];
                 const float old_hidden = terms[now + r * depth + own + unit];
                 float old_cell = 0.0;
                 if (CELL == 2u) {
-                    old_cell = WHOLE ? cells[r * hidden + unit]
-                             : begin == 0 ? CONCAT(LOAD_, TYPE)(before, half_states + place(network, row, unit))
-                                          : states[kept + place(network, row, unit)];
+                    old_cell = WHOLE ? cells[r * hidden + unit] : i == lane ? ahead_cell : cell_before(row, unit, begin, kept);
                 }
                 float c = old_cell;
                 float h = cell_of(gates, added, old_hidden, unit, c);

@@ -16,7 +16,7 @@ struct Rates {
     dispatch: f64,
     /// What a step takes in a workgroup beside its sums.
     step: f64,
-    /// Until four quads of weights of each invocation are there.
+    /// Until weights that each invocation reads together are there.
     round: f64,
     /// Bytes of weights for a unit in a microsecond.
     unit: f64,
@@ -54,6 +54,13 @@ const PROCESSOR: Rates = Rates {
 /// How much longer kernels that are not made for processors take there.
 const BARRIERS: f64 = 4.0;
 
+/// Quads of weights that an invocation reads together, where registers have no room for more.
+const QUADS_AT_ONCE: f64 = 4.0;
+
+/// Registers of an invocation beside weights that stay there, and those of a unit. The first is a guess by which the faster of 128 and 256
+/// invocations is found for layers of 256, 384 and 512 on an H200.
+const REGISTERS: (f64, f64) = (48.0, 65536.0);
+
 /// Microseconds that a plan takes.
 pub(super) fn estimate(op: &Recurrent, variant: &Variant, plan: &Plan, target: &Capabilities) -> Option<f64> {
     let rates = if target.target.is_processor() { &PROCESSOR } else { &GPU };
@@ -89,12 +96,15 @@ fn turn(op: &Recurrent, step: &Step, layer: u64, rates: &Rates, units: f64) -> O
     let whole = constant(2)? != 0.0;
     let depth = op.depth(layer) as f64;
     let passes = if whole { (op.blocks() as f64 / pass).ceil() } else { 1.0 };
-    let left = ((depth / slices).ceil() - held).max(0.0) * passes;
+    // What stays in registers is read once for all steps of a dispatch, and at once where that is one step.
+    let (kept, at_once) = if whole { (held, QUADS_AT_ONCE) } else { (0.0, held.max(QUADS_AT_ONCE)) };
+    let left = ((depth / slices).ceil() - kept).max(0.0) * passes;
     let bytes = left * lanes * 4.0 * op.dtype.size() as f64;
     let products = (depth / slices).ceil() * passes * lanes * 4.0 * rows;
-    let sums = ((left / 4.0).ceil() * rates.round).max(bytes / rates.unit).max(products / rates.products);
+    let sums = ((left / at_once).ceil() * rates.round).max(bytes / rates.unit).max(products / rates.products);
     let workgroups: f64 = step.grid.iter().map(|count| count.value() as f64).product();
-    let together = units * (rates.resident / lanes).floor().max(1.0);
+    let registers = REGISTERS.0 + held * op.dtype.size() as f64;
+    let together = units * (rates.resident.min(REGISTERS.1 / registers) / lanes).floor().max(1.0);
     let waves = (workgroups / together).ceil();
-    Some((waves * (rates.step + sums)).max(bytes * workgroups / rates.all))
+    Some(waves * rates.step + (waves * sums).max(bytes * workgroups / rates.all))
 }

@@ -71,25 +71,24 @@ struct Share {
     /// Elements of shared memory for terms and for cells.
     terms: u64,
     cells: u64,
-    /// Sums of a quad that an invocation has for each sequence: two where those of the layer below are apart.
-    sums: u64,
 }
 
 impl Share {
-    fn new(op: &Recurrent, params: &Params, pass: u64, depth: u64) -> Result<Share, Unfit> {
+    /// With `sums` quads of sums for each block.
+    fn new(op: &Recurrent, params: &Params, [pass, sums]: [u64; 2], depth: u64) -> Result<Share, Unfit> {
         let lanes = params.get("lanes")?;
-        let quads = pass * op.cell.gates() * 2;
+        let quads = pass * sums;
         let slices = if params.get("exchanged")? == 1 { 1 } else { (u64::from(lanes) / quads).max(1) };
         let (mut rows, most) = (1, u64::from(params.get("rows")?));
         while rows < most && op.batch > rows {
             rows *= 2;
         }
         let (slices, terms) = (slices.min(depth), rows * depth);
-        Ok(Share { lanes, rows, pass, slices, held: 0, terms, cells: 1, sums: 1 })
+        Ok(Share { lanes, rows, pass, slices, held: 0, terms, cells: 1 })
     }
 
     fn shared_bytes(&self) -> u64 {
-        (self.terms + self.cells + u64::from(self.lanes) * self.rows * self.sums * 4) * 4
+        (self.terms + self.cells + u64::from(self.lanes) * self.rows * 4) * 4
     }
 
     /// The same with fewer sequences where shared memory has no room for as many.
@@ -155,11 +154,10 @@ impl Share {
 fn whole(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
     let lanes = u64::from(params.get("lanes")?);
     let quads = op.cell.gates() * 2;
-    let words = if op.dtype == DType::F32 { 4 } else { 2 };
     let pass = (lanes / quads).min(op.blocks());
-    let mut share = Share::new(op, params, pass, op.hidden)?;
+    let mut share = Share::new(op, params, [pass, quads], op.hidden)?;
     if pass == op.blocks() {
-        share.held = (u64::from(params.get("held")?) / words).min(op.hidden.div_ceil(share.slices));
+        share.held = held(op, params, share.slices, op.hidden)?;
     }
     share.terms = 2 * share.rows * op.hidden;
     share.cells = if op.cell == Cell::Lstm { share.rows * op.hidden } else { 1 };
@@ -187,6 +185,12 @@ fn whole(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit> {
         }
     }
     Ok(Plan::new(steps, vec![(between * 4).into()]))
+}
+
+/// Quads of weights that stay in registers, of which each has this many words in 32 bits, and half as many in 16.
+fn held(op: &Recurrent, params: &Params, slices: u64, depth: u64) -> Result<u64, Unfit> {
+    let words = if op.dtype == DType::F32 { 4 } else { 2 };
+    Ok((u64::from(params.get("held")?) / words).min(depth.div_ceil(slices)))
 }
 
 /// Dispatches for all steps, of which each does `most`. Where their number is open, twice as many each time, the last ones perhaps for
@@ -251,10 +255,14 @@ fn each_step(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfit
     }
     let pass = u64::from(params.get("blocks")?);
     let lanes = u64::from(params.get("lanes")?);
-    let pass = pass.min(lanes / (op.cell.gates() * 2)).max(1);
-    let depth = op.depth(op.layers - 1);
+    // What the new gate of a GRU gets of the layer below is as that of a fourth gate.
     let apart = u64::from(op.cell == Cell::Gru && op.layers > 1);
-    let share = Share { sums: 1 + apart, ..Share::new(op, params, pass, depth)? }.fitting(SHARED_BYTES)?;
+    let sums = (op.cell.gates() + apart) * 2;
+    let pass = pass.min(lanes / sums).max(1);
+    let depth = op.depth(op.layers - 1);
+    let mut share = Share::new(op, params, [pass, sums], depth)?;
+    share.held = held(op, params, share.slices, depth)?;
+    let share = share.fitting(SHARED_BYTES)?;
     let steps = (0..dispatches).map(|step| share.step(op, build, Done::Step(step)));
     Ok(Plan::new(steps.collect::<Result<Vec<Step>, Unfit>>()?, vec![states(op) * 4]))
 }
@@ -274,9 +282,9 @@ fn each_layer(op: &Recurrent, build: &str, params: &Params) -> Result<Plan, Unfi
     if all.saturating_mul(op.layers) > MOST_DISPATCHES {
         return Err(Unfit(format!("would be more than {MOST_DISPATCHES} dispatches")));
     }
-    let most = u64::from(params.get("lanes")?) / (op.cell.gates() * 2);
-    let pass = u64::from(params.get("blocks")?).min(most).max(1);
-    let share = Share::new(op, params, pass, op.hidden)?.fitting(SHARED_BYTES)?;
+    let quads = op.cell.gates() * 2;
+    let pass = u64::from(params.get("blocks")?).min(u64::from(params.get("lanes")?) / quads).max(1);
+    let share = Share::new(op, params, [pass, quads], op.hidden)?.fitting(SHARED_BYTES)?;
     let mut steps = Vec::new();
     for layer in 0..op.layers {
         if layer > 0 {

@@ -14,6 +14,7 @@ import torch
 from torch.export.graph_signature import OutputKind
 
 from .._errors import Error
+from . import _autocast
 from ._decompose import TABLE
 from ._options import Draws, Options, Unsupported
 
@@ -43,8 +44,9 @@ def exported(module, arguments: list[torch.Tensor], open_dimensions: list[set[in
     """A graph as a program of PyTorch, where these dimensions of the arguments may stay open."""
     dimensions = tuple({place: torch.export.Dim.AUTO for place in places} or None for places in open_dimensions)
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), _autocast.Off(), _quiet():
             program = torch.export.export(module, tuple(arguments), dynamic_shapes=dimensions, strict=False)
+            _autocast.forget_types(program)
             # Only then it says what it changes in place.
             program = program.run_decompositions(dict(TABLE))
     except Exception as error:
@@ -87,7 +89,7 @@ def fixed_sizes(program: torch.export.ExportedProgram, open_dimensions: list[set
 def session(program: torch.export.ExportedProgram, options: Options):
     """A session of a program."""
     try:
-        with _quiet():
+        with _autocast.Off(), _quiet():
             onnx = torch.onnx.export(program, (), dynamo=True, verbose=False, optimize=True)
     except ImportError as error:
         raise Unsupported(f"a package is missing: {error}; pip install 'halite[torch]'") from error

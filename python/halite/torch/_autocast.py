@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import fx
+from torch.fx.experimental.proxy_tensor import make_fx
 
 _ENTER, _EXIT = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
 _DEVICES = ("cpu", "cuda")
@@ -71,12 +72,11 @@ class Off:
             mode.__exit__(*error)
 
 
-def forget_types(program: torch.export.ExportedProgram) -> None:
-    """Takes out what asserts types of tensors: `torch.export` notes the types that there would be without autocast."""
-    for part in program.graph_module.modules():
-        if not isinstance(part, fx.GraphModule):
-            continue
-        for node in list(part.graph.nodes):
-            if node.target is torch.ops.aten._assert_tensor_metadata.default:
-                part.graph.erase_node(node)
-        part.recompile()
+def lowered(module: fx.GraphModule, arguments: list[torch.Tensor]) -> fx.GraphModule | None:
+    """A graph with the casts that its regions make as operators, for tensors of these sizes; nothing where it has no regions.
+
+    `torch.export` keeps regions and gives their tensors the types that they would have without: then `x.float()` is nothing to it.
+    """
+    if not any(map(opens, module.graph.nodes)):
+        return None
+    return make_fx(module, tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)

@@ -41,12 +41,14 @@ def _quiet():
 
 
 def exported(module, arguments: list[torch.Tensor], open_dimensions: list[set[int]]) -> torch.export.ExportedProgram:
-    """A graph as a program of PyTorch, where these dimensions of the arguments may stay open."""
+    """A graph as a program of PyTorch, where these dimensions of the arguments may stay open; with regions of autocast none do."""
     dimensions = tuple({place: torch.export.Dim.AUTO for place in places} or None for places in open_dimensions)
     try:
         with torch.no_grad(), _autocast.Off(), _quiet():
+            lowered = _autocast.lowered(module, arguments)
+            if lowered is not None:
+                module, dimensions = lowered, None
             program = torch.export.export(module, tuple(arguments), dynamic_shapes=dimensions, strict=False)
-            _autocast.forget_types(program)
             # Only then it says what it changes in place.
             program = program.run_decompositions(dict(TABLE))
     except Exception as error:

@@ -297,6 +297,26 @@ def test_autocast_counts(options):
     assert {record.on for record in halite.torch.report()} == {"halite"}
 
 
+def test_autocast_leaves_buffers_alone(options):
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+            self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+        def forward(self, x):
+            self.count.add_(1)
+            with torch.autocast("cpu", torch.bfloat16):
+                return torch.relu(self.layer(x)) * self.count
+
+    model = Counts()
+    fast = compiled(model, options)
+    with torch.no_grad():
+        for call in (1, 2, 3):
+            fast(torch.ones(2, 4))
+            assert model.count == call
+
+
 def test_regions_of_autocast_are_not_cut(options):
     first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
 

@@ -79,4 +79,18 @@ def lowered(module: fx.GraphModule, arguments: list[torch.Tensor]) -> fx.GraphMo
     """
     if not any(map(opens, module.graph.nodes)):
         return None
-    return make_fx(module, tracing_mode="fake", _allow_non_fake_inputs=True)(*arguments)
+    weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+    def call(*tensors):
+        return torch.func.functional_call(module, dict(zip(weights, tensors)), tensors[len(weights) :])
+
+    # Weights are arguments here: what a graph changes in place would be changed while it is traced.
+    traced = make_fx(call, tracing_mode="fake")(*weights.values(), *arguments)
+    inputs = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    for place, (node, weight) in enumerate(zip(inputs, weights.values())):
+        traced.register_buffer(f"weight{place}", weight)
+        with traced.graph.inserting_before(node):
+            node.replace_all_uses_with(traced.graph.get_attr(f"weight{place}"))
+        traced.graph.erase_node(node)
+    traced.recompile()
+    return traced

@@ -340,6 +340,16 @@ def test_regions_of_autocast_are_not_cut(options):
     assert "eigvalsh" in cut.reason and cut.operators > 5
 
 
+def test_what_is_mapped_over_rows_gives_what_pytorch_gives(options):
+    def computes(x):
+        return torch.vmap(lambda row: torch.outer(row, row).diagonal() * row.norm())(x) + 1, x * 2
+
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        for got, want in zip(compiled(computes, options)(x), computes(x)):
+            assert torch.allclose(got, want, atol=1e-5)
+
+
 def test_wrong_options_are_named():
     with pytest.raises(Exception, match="gpu"):
         compiled(lambda x: x + 1, {"gpu": 1})(torch.ones(2))

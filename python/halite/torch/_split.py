@@ -91,6 +91,11 @@ def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, within, opti
     return None
 
 
+def _is_of_maps(node: fx.Node) -> bool:
+    """Whether a node begins or ends what `torch.vmap` maps, which only makes sense as a whole."""
+    return "_functorch" in str(getattr(node.target, "__module__", None))
+
+
 def name(node: fx.Node) -> str:
     """An operator's name for people."""
     target = node.target
@@ -99,6 +104,8 @@ def name(node: fx.Node) -> str:
 
 def split(module: fx.GraphModule, weights: list[int], arguments, why: str, options: Options, piece):
     """The graph as parts in their order, or `None` where there is nothing to gain; `piece` makes the parts for the device."""
+    if any(map(_is_of_maps, module.graph.nodes)):
+        return None
     recorder = _Values(module, arguments)
     values, known, refused = recorder.seen, {}, {}
     regions = _autocast.regions(module.graph)

@@ -35,6 +35,7 @@
 //! | bound, stop and watch work | [`RunOptions`], [`CancelToken`], [`Progress`] |
 //! | see where the time of a call goes | [`Profile`], from [`Session::profile`] |
 //! | write text with a language model | [`Generator`], [`Sequence`], [`Sampler`] |
+//! | turn texts into tokens without a model | [`Tokenizer`] |
 //! | make vectors of texts | [`Embedder`] |
 //! | keep compiled models for the next process | [`Cache`] |
 //! | compile ahead of time, for devices that are elsewhere | [`compile`] |
@@ -98,7 +99,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use generate::{
     CacheType, CallScanner, Callable, ChooseOn, Divided, Drafted, Embedder, Generator, GeneratorOptions,
     JsonSchema, Likely, Message, Next, Piece, Sampler, Sampling, Sequence, Stop, StopTexts, TextDecoder,
-    Thoughts, TokenTexts, ToolCall,
+    Thoughts, TokenTexts, Tokenizer, ToolCall,
 };
 pub use half::{bf16, f16};
 pub use halite_abi::{ElementKind, ElementType};

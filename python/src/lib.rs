@@ -36,6 +36,7 @@ mod state;
 mod steps;
 mod stream;
 mod tensor;
+mod tokenizer;
 mod tokens;
 mod work;
 
@@ -65,6 +66,7 @@ mod _halite {
         steps::Sampler,
         stream::Stream,
         tensor::Tensor,
+        tokenizer::Tokenizer,
     };
     use pyo3::{
         Bound, PyResult,

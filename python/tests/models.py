@@ -7,6 +7,10 @@ import struct
 FLOAT, INT64, TEXT, BOOL, DOUBLE = 1, 7, 8, 9, 11
 
 
+class Bytes(bytes):
+    """A text of an attribute that is no UTF-8."""
+
+
 def _varint(value: int) -> bytes:
     value &= (1 << 64) - 1
     out = bytearray()
@@ -30,6 +34,8 @@ def _attribute(name: str, value) -> bytes:
     """An attribute: a whole number, a text, a graph as bytes, or a list of texts, whole numbers or floats."""
     if isinstance(value, int):
         held = number(3, value) + number(20, 2)
+    elif isinstance(value, Bytes):
+        held = message(4, value) + number(20, 3)
     elif isinstance(value, bytes):
         held = message(6, value) + number(20, 5)
     elif isinstance(value, str):

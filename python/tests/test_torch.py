@@ -278,6 +278,82 @@ def test_types(options, dtype):
     assert all(a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(got, want))
 
 
+def test_autocast_counts(options):
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)), torch.randn(3, 8)
+
+    def inside(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            y = model(x)
+        return torch.sigmoid(y.float()) + 1, y
+
+    with torch.no_grad():
+        for got, want in zip(compiled(inside, options)(x), inside(x)):
+            assert got.dtype is want.dtype and torch.allclose(got.float(), want.float(), atol=2e-2)
+        with torch.autocast("cpu", torch.float16):
+            got, want = compiled(model, options)(x), model(x)
+        # The graph has another type without it.
+        assert compiled(model, options)(x).dtype is torch.float32
+    assert got.dtype is want.dtype is torch.float16 and torch.allclose(got, want, atol=4e-3)
+    assert {record.on for record in halite.torch.report()} == {"halite"}
+
+
+def test_autocast_leaves_buffers_alone(options):
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+            self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+        def forward(self, x):
+            self.count.add_(1)
+            with torch.autocast("cpu", torch.bfloat16):
+                return torch.relu(self.layer(x)) * self.count
+
+    model = Counts()
+    fast = compiled(model, options)
+    with torch.no_grad():
+        for call in (1, 2, 3):
+            fast(torch.ones(2, 4))
+            assert model.count == call
+
+
+def test_regions_of_autocast_are_not_cut(options):
+    first, second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def computes(x):
+        y = torch.relu(first(x)) * 2 + 1
+        with torch.autocast("cpu", torch.bfloat16):
+            z = second(torch.tanh(y))
+            values = torch.linalg.eigvalsh((x @ x.mT).float())
+            w = first(z) * 2
+        with torch.autocast("cpu", torch.bfloat16):
+            u = torch.relu(second(w.float()) + 1)
+        return torch.sigmoid(values) * 3, u, w
+
+    x = torch.randn(2, 4, 4)
+    with torch.no_grad():
+        for got, want in zip(compiled(computes, options)(x), computes(x)):
+            assert got.dtype is want.dtype and torch.allclose(got.float(), want.float(), atol=5e-2, rtol=2e-2)
+    parts = halite.torch.report()
+    assert sorted(record.on for record in parts) == ["halite", "halite", "pytorch"]
+    (cut,) = (record for record in parts if record.on == "pytorch")
+    assert "eigvalsh" in cut.reason and cut.operators > 5
+
+
+def test_what_is_mapped_over_rows_gives_what_pytorch_gives(options):
+    def computes(x):
+        return torch.vmap(lambda row: torch.outer(row, row).diagonal() * row.norm())(x) + 1, x * 2
+
+    def computes_more(x):
+        return *computes(x), torch.linalg.eigvalsh(x.T @ x)
+
+    x = torch.randn(3, 4)
+    for function in (computes, computes_more):
+        with torch.no_grad():
+            for got, want in zip(compiled(function, options)(x), function(x)):
+                assert torch.allclose(got, want, atol=1e-4)
+
+
 def test_wrong_options_are_named():
     with pytest.raises(Exception, match="gpu"):
         compiled(lambda x: x + 1, {"gpu": 1})(torch.ones(2))

@@ -109,6 +109,11 @@ impl Tokenizer {
         self.begin
     }
 
+    /// The token of the end of a text.
+    pub fn end(&self) -> Option<u32> {
+        self.end
+    }
+
     /// The texts of all tokens, which are made once.
     pub fn texts(&self) -> Arc<TokenTexts> {
         let one = |token| (self.bytes(token, false), self.is_end(token));

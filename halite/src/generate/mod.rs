@@ -22,10 +22,11 @@ mod seats;
 mod sequence;
 mod source;
 mod tokenizers;
+mod words;
 
 use std::sync::Arc;
 
-use halite_text::{ChatTemplate, TextError, Tokenizer, Told};
+use halite_text::{ChatTemplate, TextError, Told};
 
 pub use builder::GeneratorOptions;
 pub use caches::CacheType;
@@ -40,6 +41,7 @@ pub use members::Next;
 pub use run::{Piece, Stop};
 pub use schema::JsonSchema;
 pub use sequence::Sequence;
+pub use words::Tokenizer;
 
 use self::{choosing::Choosers, decoder::Decoder, encoder::Encoder, pieces::Costs, seats::Seats};
 use crate::{Error, ErrorKind, Function, Result, RunOptions, Session, Stage};
@@ -75,7 +77,7 @@ pub struct Generator {
 struct Inner {
     session: Session,
     calls: Calls,
-    tokenizer: Tokenizer,
+    tokenizer: halite_text::Tokenizer,
     template: Option<ChatTemplate>,
     context: usize,
     /// Of keys and values in caches.

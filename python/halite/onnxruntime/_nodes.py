@@ -153,6 +153,12 @@ class Node:
         place = self._attributes.get(name, (0, 0))
         return next((text(self._data, v) for n, v in fields(self._data, *place) if n == 4 and isinstance(v, tuple)), default)
 
+    def bytes(self, name: str) -> bytes:
+        """A text that is none, as its bytes."""
+        place = self._attributes.get(name, (0, 0))
+        found = next((v for n, v in fields(self._data, *place) if n == 4 and isinstance(v, tuple)), (0, 0))
+        return bytes(self._data[found[0] : found[1]])
+
     def texts(self, name: str) -> list[str]:
         """Texts."""
         place = self._attributes.get(name, (0, 0))

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import shutil
 
 import numpy as np
 
 from .. import CancelToken
-from ._errors import InvalidArgument, Missing, NotImplemented
+from ._errors import Fail, InvalidArgument, Missing, NotImplemented
 from ._metadata import has_external_data
+
+_EXTENSIONS = re.compile(r"(_extensions_pydll|_?ortextensions|libortextensions)\b.*\.(so|pyd|dll|dylib)(\.[\d.]+)?$")
+"""Names of the library of onnxruntime-extensions."""
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -128,8 +132,12 @@ class SessionOptions:
         raise NotImplemented("there are no devices of providers that are libraries; name a provider")
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Refused: such libraries are made for ONNX Runtime."""
-        raise NotImplemented(f"the operators in '{path}' are machine code for ONNX Runtime, which Halite cannot run")
+        """Does nothing for the library of onnxruntime-extensions, whose operators on texts are here; others are refused."""
+        path = os.fspath(path)
+        if not os.path.exists(path):
+            raise Fail(f"there is no library '{path}'")
+        if not _EXTENSIONS.match(os.path.basename(path)):
+            raise NotImplemented(f"the operators in '{path}' are machine code for ONNX Runtime, which Halite cannot run")
 
     def add_initializer(self, name: str, value) -> None:
         """The value of an initializer, as an `OrtValue`, in place of the model's; names that the model has not are passed over."""

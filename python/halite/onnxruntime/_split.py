@@ -16,6 +16,7 @@ from ._initializers import declared_sizes
 from ._labels import MOVES
 from ._metadata import fields, message, pieces
 from ._nodes import STRING, Graph, Node
+from ._operators_contrib import GIVE_TEXTS
 
 TEXT, MAP = "text", "map"
 _CARRY = MOVES | set(
@@ -45,6 +46,8 @@ def _has_texts(data, place, texts) -> bool:
 def _kinds(node: Node, texts, maps) -> dict[str, str]:
     """The outputs of a node that are texts or dictionaries."""
     operator, outputs = node.operator, [name for name in node.outputs[:1] if name]
+    if _operators.is_of_extensions(node):
+        return {name: TEXT for at, name in enumerate(node.outputs) if name and at in GIVE_TEXTS.get(operator, ())}
     takes_texts = any(name in texts for name in node.inputs)
     if operator == "ZipMap":
         return dict.fromkeys(outputs, MAP)
@@ -119,7 +122,7 @@ class _Planner:
                     raise NotImplemented(f"the operator '{node.operator}' has texts in its branch or body: hosts compute no control flow")
             if node.operator.endswith("Classifier") and kinds and not touched:
                 self.labels[node.outputs[0]] = node.texts("classlabels_strings")
-            elif (touched or kinds or node.operator in ALWAYS) and node.operator != "Constant":
+            elif _operators.is_of_extensions(node) or ((touched or kinds or node.operator in ALWAYS) and node.operator != "Constant"):
                 self.host.add(index)
             self.texts.update(name for name, kind in kinds.items() if kind == TEXT)
             self.maps.update(name for name, kind in kinds.items() if kind == MAP)

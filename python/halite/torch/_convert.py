@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
+from torch._C import _functorch as functorch
 from torch.export.graph_signature import OutputKind
 
 from .._errors import Error
+from . import _autocast
 from ._decompose import TABLE
 from ._options import Draws, Options, Unsupported
 
@@ -40,14 +42,19 @@ def _quiet():
 
 
 def exported(module, arguments: list[torch.Tensor], open_dimensions: list[set[int]]) -> torch.export.ExportedProgram:
-    """A graph as a program of PyTorch, where these dimensions of the arguments may stay open."""
+    """A graph as a program of PyTorch, where these dimensions of the arguments may stay open; with regions of autocast none do."""
+    depth = functorch.get_dynamic_layer_stack_depth()
     dimensions = tuple({place: torch.export.Dim.AUTO for place in places} or None for places in open_dimensions)
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), _autocast.Off(), _quiet():
+            lowered = _autocast.lowered(module, arguments)
+            if lowered is not None:
+                module, dimensions = lowered, None
             program = torch.export.export(module, tuple(arguments), dynamic_shapes=dimensions, strict=False)
             # Only then it says what it changes in place.
             program = program.run_decompositions(dict(TABLE))
     except Exception as error:
+        _leave(depth)
         raise Unsupported(f"torch.export refuses it: {_first_line(error)}") from error
     if any(_draws(node) for part in program.graph_module.modules() for node in _nodes(part)):
         raise Draws("it draws random numbers, which PyTorch does by its seed")
@@ -55,6 +62,13 @@ def exported(module, arguments: list[torch.Tensor], open_dimensions: list[set[in
     if any(spec.kind in changed for spec in program.graph_signature.output_specs):
         raise Unsupported("it changes a tensor in place that others can see")
     return program
+
+
+def _leave(depth: int) -> None:
+    """Leaves what `torch.vmap` maps where an error ended its tracing: PyTorch itself does not."""
+    # PyTorch 2.6 complains behind the last one that there are none.
+    with contextlib.suppress(RuntimeError):
+        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
 
 
 def _nodes(module) -> Iterable[torch.fx.Node]:
@@ -87,7 +101,7 @@ def fixed_sizes(program: torch.export.ExportedProgram, open_dimensions: list[set
 def session(program: torch.export.ExportedProgram, options: Options):
     """A session of a program."""
     try:
-        with _quiet():
+        with _autocast.Off(), _quiet():
             onnx = torch.onnx.export(program, (), dynamo=True, verbose=False, optimize=True)
     except ImportError as error:
         raise Unsupported(f"a package is missing: {error}; pip install 'halite[torch]'") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch._decomp import get_decompositions
 
 F = torch.nn.functional
 
@@ -125,6 +126,8 @@ TABLE = {
     torch.ops.aten.sort.stable: stable_sort,
     torch.ops.aten._native_multi_head_attention.default: attention,
     torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
+    # What graphs have that were traced for processors.
+    **get_decompositions([torch.ops.aten._scaled_dot_product_flash_attention_for_cpu]),
 }
 """For `ExportedProgram.run_decompositions`."""
 

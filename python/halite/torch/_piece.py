@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import fx
 
-from . import _convert
+from . import _autocast, _convert
 from ._graph import Roles, closed, example, is_weight, number, open_sizes, operators, roles
 from ._options import Options, Unsupported
 from ._report import Record
@@ -75,6 +75,7 @@ class Piece:
     @staticmethod
     def of_dynamo(module: fx.GraphModule, example_inputs, options: Options):
         """What runs a graph that `torch.compile` captured."""
+        _autocast.enclose(module)
         weights = [place for place, value in enumerate(example_inputs) if is_weight(value)]
         piece = Piece(module, weights, options)
         return piece if piece.computes else module.forward

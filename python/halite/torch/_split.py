@@ -6,7 +6,7 @@ import torch
 from torch import fx
 from torch.fx.passes.split_module import split_module
 
-from . import _convert
+from . import _autocast, _convert
 from ._graph import operators
 from ._options import Draws, Options, Unsupported
 from ._report import Record
@@ -44,19 +44,19 @@ def _gives_tensors(value) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _kind(node: fx.Node, values: dict) -> str:
-    """What makes nodes alike: the operator, types and ranks of tensors, and all else as it is."""
+def _kind(node: fx.Node, values: dict, within: tuple[fx.Node, ...]) -> str:
+    """What makes nodes alike: the operator, types and ranks of tensors, regions of autocast, and all else as it is."""
 
     def told(argument):
         value = values[argument] if isinstance(argument, fx.Node) else argument
         return f"{value.dtype}:{value.dim()}" if isinstance(value, torch.Tensor) else repr(value)
 
     arguments = fx.node.map_aggregate(node.args, told), fx.node.map_aggregate(node.kwargs, told)
-    return f"{node.op} {node.target} {arguments}"
+    return f"{node.op} {node.target} {arguments} {[opens.args for opens in within]}"
 
 
-def _alone(module: fx.GraphModule, node: fx.Node, values: dict) -> tuple[fx.GraphModule, list[torch.Tensor]]:
-    """A graph of one node, and its tensors."""
+def _alone(module: fx.GraphModule, node: fx.Node, values: dict, within) -> tuple[fx.GraphModule, list[torch.Tensor]]:
+    """A graph of one node in its regions of autocast, and its tensors."""
     graph, inputs, made = fx.Graph(), [], {}
     for source in node.all_input_nodes:
         if isinstance(values[source], torch.Tensor):
@@ -67,16 +67,19 @@ def _alone(module: fx.GraphModule, node: fx.Node, values: dict) -> tuple[fx.Grap
     def mapped(of):
         return fx.node.map_arg(of, lambda source: made.get(source, values[source]))
 
-    copy = graph.create_node(node.op, node.target, mapped(node.args), mapped(node.kwargs))
+    def copied():
+        return graph.create_node(node.op, node.target, mapped(node.args), mapped(node.kwargs))
+
+    copy = _autocast.around(graph, within, copied)
     graph.output((copy,))
     return fx.GraphModule(module, graph), inputs
 
 
-def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, options: Options) -> str | None:
+def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, within, options: Options) -> str | None:
     """Why a node cannot run on the device."""
     if any(not isinstance(values[n], torch.Tensor) and _gives_tensors(values[n]) for n in node.all_input_nodes):
         return None  # It takes a tensor out of several: it goes with what gives them.
-    graph, inputs = _alone(module, node, values)
+    graph, inputs = _alone(module, node, values, within)
     try:
         program = _convert.exported(graph, inputs, [set() for _ in inputs])
         if inputs:  # A constant goes with what uses it.
@@ -88,6 +91,11 @@ def _complaint(module: fx.GraphModule, node: fx.Node, values: dict, options: Opt
     return None
 
 
+def _is_of_maps(node: fx.Node) -> bool:
+    """Whether a node begins or ends what `torch.vmap` maps, which only makes sense as a whole."""
+    return "_functorch" in str(getattr(node.target, "__module__", None))
+
+
 def name(node: fx.Node) -> str:
     """An operator's name for people."""
     target = node.target
@@ -96,20 +104,26 @@ def name(node: fx.Node) -> str:
 
 def split(module: fx.GraphModule, weights: list[int], arguments, why: str, options: Options, piece):
     """The graph as parts in their order, or `None` where there is nothing to gain; `piece` makes the parts for the device."""
+    if any(map(_is_of_maps, module.graph.nodes)):
+        return None
     recorder = _Values(module, arguments)
     values, known, refused = recorder.seen, {}, {}
+    regions = _autocast.regions(module.graph)
     for node in operators(module.graph):
         if node in recorder.changing:
             refused[node] = "it changes an argument in place"
         elif _gives_tensors(values[node]):
-            kind = _kind(node, values)
+            kind = _kind(node, values, regions[node])
             if kind not in known:
-                known[kind] = _complaint(module, node, values, options)
+                known[kind] = _complaint(module, node, values, regions[node], options)
             if known[kind] is not None:
                 refused[node] = known[kind]
     if not refused:
         return None  # Each alone can, together they cannot: no part of it is to blame.
-    places = _places(module, values, refused, options)
+    # A region of autocast is not cut: what is in it would not know of it.
+    cut = {regions[node][0] for node in refused if regions[node]}
+    whole = {node for node in operators(module.graph) if cut.intersection(regions[node])}
+    places = _places(module, values, refused.keys() | whole, options)
     on_device = {part for part, is_device in places.values() if is_device}
     if not on_device:
         return None
@@ -127,15 +141,15 @@ def split(module: fx.GraphModule, weights: list[int], arguments, why: str, optio
     return parts.forward
 
 
-def _places(module: fx.GraphModule, values: dict, refused: dict, options: Options) -> dict[fx.Node, tuple[int, bool]]:
+def _places(module: fx.GraphModule, values: dict, refused: set, options: Options) -> dict[fx.Node, tuple[int, bool]]:
     """Which part each operator goes to, and whether that is one for the device."""
     runs: list[tuple[bool, list[fx.Node]]] = []
     for node in operators(module.graph):
         takes_apart = any(
             not isinstance(values[n], torch.Tensor) and _gives_tensors(values[n]) for n in node.all_input_nodes
         )
-        # What gives no tensor, or one of several, goes with what is before it.
-        follows = takes_apart or not _gives_tensors(values[node])
+        # What gives no tensor, or one of several, goes with what is before it; but what opens a region goes with what is in it.
+        follows = takes_apart or not (_gives_tensors(values[node]) or _autocast.opens(node))
         is_device = node not in refused and (not follows or (bool(runs) and runs[-1][0]))
         if not runs or runs[-1][0] != is_device:
             runs.append((is_device, []))

@@ -20,7 +20,10 @@ def _storage(node: fx.Node) -> int | None:
     value = example(node)
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
         return None
-    return value.untyped_storage()._cdata
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:
+        return None  # Tensors inside of `torch.vmap` have none.
 
 
 def _writes(node: fx.Node) -> bool:

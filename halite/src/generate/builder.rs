@@ -58,7 +58,8 @@ impl GeneratorOptions {
     }
 
     /// How caches hold keys and values; by default as 16-bit floats. Sessions fail to build where a model cannot have it: heads are
-    /// whole blocks of 32 elements, up to 256, of one size for keys and values, and attention has no sinks.
+    /// whole blocks of 32 elements. Heads of more than 256 elements, or of other sizes for keys than for values, and attention with sinks read
+    /// all of such a cache as floats at each step.
     #[must_use]
     pub fn cache_types(mut self, keys: CacheType, values: CacheType) -> Self {
         self.cache_types = [keys, values];

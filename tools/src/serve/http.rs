@@ -263,7 +263,9 @@ async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
     let kind = kind.split(';').next().unwrap_or("").trim();
     // Browsers ask first before pages of other sites may send this type.
     if !kind.eq_ignore_ascii_case("application/json") {
-        let text = format!("the body is '{kind}' and not application/json");
+        let text = format!(
+            "the body is '{kind}' and not application/json; say so ('Content-Type: application/json')"
+        );
         return Err(Refusal::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     let too_large = || {

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use halite_compiler::{BATCH, TokenChoice, VERIFY};
+use halite_formats::gguf::Gguf;
 use halite_text::{ChatTemplate, TextFiles, Tokenizer, Vocabulary};
 
 use super::{
@@ -125,6 +126,15 @@ impl GeneratorOptions {
         Ok((Some(ChatTemplate::new(source, begin, end).map_err(text_error)?), is_own))
     }
 
+    /// The same of a GGUF file. A template that another takes the place of need not be one that can be read.
+    fn template_of_file(&self, file: &Gguf, tokenizer: &Tokenizer) -> Result<(Option<ChatTemplate>, bool)> {
+        let own = match self.template {
+            Some(_) => None,
+            None => ChatTemplate::read(file, tokenizer).map_err(text_error)?,
+        };
+        self.template_of(own, tokenizer)
+    }
+
     /// A second model that writes ahead: a smaller one with the same tokens, made before this one, as a rule on the same device
     /// ([`Session::device`](crate::Session::device)). [`super::Sequence::generate`] lets it write some tokens, looks at all of them in one
     /// call, which reads the weights once, and takes those that it would have chosen itself. So tokens are those of a generator without a
@@ -203,12 +213,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     let Opened { builder, file, tokenizer, again } = opened;
     let (drafted, cache_types) = (options.drafting(tokenizer.vocabulary())?, options.cache_types);
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
-    // What takes the place of a template need not be readable beside it.
-    let own = match options.template {
-        Some(_) => None,
-        None => ChatTemplate::read(&file, &tokenizer).map_err(text_error)?,
-    };
-    let (template, has_template) = options.template_of(own, &tokenizer)?;
+    let (template, has_template) = options.template_of_file(&file, &tokenizer)?;
     let context = options.context_of(trained);
     let longest = if has_encoder { SHORT_PIECE } else { context };
     let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context.min(longest)).collect();

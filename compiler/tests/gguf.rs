@@ -252,7 +252,16 @@ fn what_is_missing_or_not_known_is_told_by_its_key() {
     );
     // Any key of these: weights are not what they seem. It takes the place of one that nothing reads here.
     let text = refused("llama.gguf", &[("tokenizer.ggml.model", "prism.hadamard.modes")]);
-    assert!(text.contains("'prism.hadamard.modes'") && text.contains("Hadamard"), "{text}");
+    assert!(text.contains("'prism.hadamard.version' is no count"), "{text}");
+    let folded = |own: &str, other: &str| refused("llama-folded.gguf", &[(own, other)]);
+    let text = folded("normalized-sylvester-walsh-hadamard", "normalized-sylvester-welsh-hadamard");
+    assert!(text.contains("'prism.hadamard.transform' is 'normalized-sylvester-welsh"), "{text}");
+    let text = folded("prism.hadamard.sign_mode", "prism.hadamard.sign_code");
+    assert!(text.contains("'prism.hadamard.sign_mode' is no text"), "{text}");
+    let text = folded("prism.hadamard.tied_output", "prism.hadamard.tied_outgut");
+    assert!(text.contains("'tied_output' is true"), "{text}");
+    let text = folded("prism.hadamard.inverse_weight_names", "prism.hadamard.inverse_weight_manes");
+    assert!(text.contains("'tied_output' is true"), "{text}");
     let text = refused("llama.gguf", &[("llama", "dream")]);
     assert!(text.contains("'dream'") && text.contains("diffusion"), "{text}");
     let text = strange("blk.1.mysteries.weight");

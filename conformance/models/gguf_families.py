@@ -849,7 +849,7 @@ def write(path, case, vocabulary, as_floats, seed=5, added=None, rate=1.0, kind_
         "rope.dimension_count": DIM, "attention.layer_norm_rms_epsilon": 1e-5, "vocab_size": count,
     }  # fmt: skip
     for name, value in {**keys, **own}.items():
-        put(w, name if name.startswith(("tokenizer.", "xielu.")) else f"{arch}.{name}", value)
+        put(w, name if name.startswith(("tokenizer.", "xielu.", "prism.")) else f"{arch}.{name}", value)
 
     def tensor(name, dims, size=1.0):
         if "ssm_a" in name and "alpha" not in name:

@@ -4,7 +4,8 @@
 
 writes COUNT models, NNN.gguf, and NNN.json with what llama.cpp makes of the same numbers as f32. Each NAME is a case of gguf_families.py, or
 architectures whose sizes gguf_adapters.py, gguf_condensed.py, gguf_drawn.py, gguf_indexed.py, gguf_kimi.py, gguf_plain.py, gguf_plamo2.py or gguf_pooled.py draw; without one
-all are drawn from. SIZE:NAME, such as `odd:qwen35` or `drawn:phi3`, is one of them with sizes of that kind alone. Each file has
+all are drawn from. SIZE:NAME, such as `odd:qwen35` or `drawn:phi3`, is one of them with sizes of that kind alone. With FOLDED before the names
+weights of architectures that llama.cpp folds are folded with Hadamard matrices (gguf_folds.py). Each file has
 
 - narrow sizes, wide ones whose rows take blocks of 256 elements, or sizes drawn one by one;
 - one type for all matrices, one for each name of a matrix, of all types that rows of their length can have, or a mixture as llama.cpp's
@@ -30,6 +31,7 @@ import gguf_adapters
 import gguf_condensed
 import gguf_drawn
 import gguf_families as families
+import gguf_folds
 import gguf_indexed
 import gguf_kimi
 import gguf_plain
@@ -216,12 +218,20 @@ def chosen_types(random):
     return "drawn", kind_of
 
 
+def arch_of(name):
+    """The architecture of SIZE:NAME."""
+    size, case = name.split(":")
+    return case.removesuffix("-moe") if size == "drawn" else WIDE[case][0] if case in WIDE else NARROW[case][0]
+
+
 def write(path, libraries, packer, seed, names):
     """A model and its reference."""
     random = np.random.default_rng(seed)
     one = lambda *of: of[int(random.integers(len(of)))]
     # Those of gguf_variants.py have small sizes alone.
     every = [f"{size}:{name}" for size in ("narrow", "wide", "odd", "odd") for name in (NARROW if size == "narrow" else WIDE)] + [f"drawn:{name}" for name in DRAWN for _ in range(2)]
+    is_folded, names = names[:1] == ("FOLDED",), tuple(own for own in names if own != "FOLDED")
+    every = [own for own in every if not is_folded or arch_of(own) in gguf_folds.ARCHITECTURES and not own.endswith("-folded")]
     name = one(*(sorted(own for own in every if own in names or own.split(":")[1] in names) if names else every))
     size, case = name.split(":")
     more = {}
@@ -240,6 +250,7 @@ def write(path, libraries, packer, seed, names):
         if random.integers(3) == 0:
             model = [parts for parts in model if parts[0] != "output"]
     model = [[CONTEXT if part == "context" else part for part in parts] for parts in model]
+    keys |= gguf_folds.drawn(random, keys["embedding_length"], layers, model) if is_folded else {}
     families.CASES["drawn"] = (arch, {**keys, "context_length": CONTEXT}, layers, model)
     number, (types_by, kind_of) = int(random.integers(100)), chosen_types(random)
     types = {}

@@ -2,6 +2,8 @@
 one would guess: these are what it does. gguf_tiny.py writes them with the others.
 """
 
+import gguf_folds
+import numpy as np
 from gguf_families import CASES, DENSE, FEED_NORM, GEGLU, HEADS, KV_HEADS, POST_NORM, SMALL, SMALL_KEYS, WIDTH, attention
 
 WINDOW = "attention.sliding_window"
@@ -27,6 +29,14 @@ def fused(layer, parts):
 def biased(layer, parts):
     """A bias behind attention."""
     return [*parts, ["attn_output.bias", WIDTH]]
+
+
+def folded(case, seed, **more):
+    """A case whose weights are folded with Hadamard matrices."""
+    arch, own, layers, *model = case
+    model = model[0] if model else [["output_norm", WIDTH], ["output", "vocabulary", WIDTH]]
+    keys = gguf_folds.drawn(np.random.default_rng(seed), WIDTH, layers, model)
+    return (arch, {**own, **keys, **{gguf_folds.PREFIX + key: value for key, value in more.items()}}, layers, model)
 
 
 VARIANTS = {
@@ -57,6 +67,10 @@ VARIANTS = {
     "qwen35-fused": like("qwen35", {}, fused),
     # The bias is not read.
     "falcon-h1-bias": like("falcon-h1", {}, biased),
+    # Rows are turned before products, and heads of delta nets come in another order; the table of tokens is the last matrix in one.
+    "qwen35-folded": folded(CASES["qwen35"], 1, gdn_v_grouped=True),
+    "qwen3next-folded": folded(CASES["qwen3next"], 5),
+    "llama-folded": folded(("llama", SMALL_KEYS, [[*attention(SMALL), *FEED_NORM, *DENSE]] * 2, [["output_norm", WIDTH]]), 7),
     # Rotary embedding by layer.
     "rope-pattern": like("granite_swa", {"attention.rope_pattern": [True, False, True]}),
 }  # fmt: skip

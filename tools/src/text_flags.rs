@@ -8,6 +8,7 @@ use halite::{CacheType, ChooseOn, Generator, GeneratorOptions, SessionBuilder};
 use crate::{
     console::{Failure, Result},
     flags::{CacheFlags, DeviceFlags},
+    text_file,
 };
 
 /// Which devices a language model runs on, and where what is compiled of it is kept.
@@ -63,6 +64,45 @@ impl ThoughtFlags {
     /// Whether thoughts are told apart.
     pub(crate) fn are_parted(&self) -> bool {
         self.format == ThoughtFormat::Auto
+    }
+}
+
+/// A chat template that takes any messages, in the marks that most models know, of those that say not which they take.
+pub(crate) const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}\
+    {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+/// What ends an answer there.
+const CHATML_END: &str = "<|im_end|>";
+/// What that template is called.
+const CHATML_NAME: &str = "chatml";
+
+/// The mark that ends an answer to a prompt with such marks, where the model has no token for it.
+pub(crate) fn end_of(generator: &Generator, prompt: &str) -> Option<String> {
+    let length = |text: &str| generator.tokenize(text, true).len();
+    let is_token = || length(CHATML_END) <= length("") + 1;
+    (prompt.contains(CHATML_END) && !is_token()).then(|| CHATML_END.to_owned())
+}
+
+/// What conversations become prompts by.
+#[derive(Args, Clone, Debug)]
+pub struct TemplateFlags {
+    /// Chat template, in the place of the model's: a file (Jinja), or chatml
+    #[arg(long = "chat-template", value_name = "FILE|chatml")]
+    template: Option<PathBuf>,
+}
+
+impl TemplateFlags {
+    /// This template for a generator.
+    pub(crate) fn apply(&self, options: GeneratorOptions) -> Result<GeneratorOptions> {
+        match &self.template {
+            None => Ok(options),
+            Some(name) if name.as_os_str() == CHATML_NAME => Ok(options.chat_template(CHATML)),
+            Some(path) => Ok(options.chat_template(text_file::read(path)?)),
+        }
+    }
+
+    /// Whether one was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.template.is_some()
     }
 }
 

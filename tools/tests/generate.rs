@@ -201,6 +201,8 @@ fn wrong_usage_is_told() {
         (&["generate", &model, "--prompt=x", "--prompt-file=y"], 2, "exclude each other"),
         (&["generate", &model, "--prompt=x", "--top-p=7"], 2, "--top-p=7 is not a number from 0 to 1"),
         (&["generate", &model, "--prompt=x", "--chat"], 1, "has no chat template"),
+        (&["generate", &model, "--prompt=x", "--chat-template=chatml"], 2, "--chat makes the prompt one"),
+        (&["generate", &model, "--prompt=x", "--chat", "--chat-template=no.jinja"], 1, "no.jinja"),
         (&["generate", "no.gguf", "--prompt=x"], 1, "no.gguf"),
         (&["generate", &model, "--prompt=x", "--draft-tokens=3"], 2, "--draft"),
         (&["bench", &model, "--generate", "pp8", "tg8", &draft], 2, "--draft goes with"),

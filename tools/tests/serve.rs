@@ -313,12 +313,6 @@ fn wrong_requests_are_refused_as_openai_does() {
     refused("/v1/completions", json!({"prompt": [999_999]}), 400, "there is no token");
     refused("/v1/completions", json!({"prompt": "x".repeat(3000)}), 413, "--max-body");
     refused("/v1/completions", json!({"prompt": "x ".repeat(600)}), 400, "there is room for");
-    refused(
-        "/v1/chat/completions",
-        json!({"messages": [{"role": "user", "content": "x"}]}),
-        400,
-        "chat template",
-    );
     refused("/v1/embeddings", json!({"input": "x"}), 400, "makes no vectors");
     refused("/v1/nothing", json!({}), 404, "/v1/chat/completions");
     let json = "\r\nContent-Type: application/json";
@@ -333,6 +327,28 @@ fn wrong_requests_are_refused_as_openai_does() {
     assert_eq!(server.raw(plain, "{}").0, 415);
     let (status, _) = server.raw(&format!("POST /v1/completions HTTP/1.1\r\nHost: localhost{json}"), "{");
     assert_eq!(status, 400);
+}
+
+#[test]
+fn a_model_without_a_template_has_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("template.jinja");
+    std::fs::write(&file, "{{ messages[0]['content'] }}:").unwrap();
+    let own = format!("--chat-template={}", file.display());
+    let marked = "<|im_start|>user\nthe<|im_end|>\n<|im_start|>assistant\n";
+    for (flags, prompt) in
+        [(&[][..], marked), (&["--chat-template=chatml"][..], marked), (&[&*own][..], "the:")]
+    {
+        let Some(server) = Server::start("llama.gguf", flags) else { return };
+        // As clients ask whose address has no version.
+        let asked =
+            json!({"messages": [{"role": "user", "content": "the"}], "n_predict": 1.0, "cache_prompt": true});
+        let (status, answer) = server.post("/chat/completions", &asked);
+        let (_, plain) = server.post("/completions", &json!({"prompt": prompt, "max_tokens": 1}));
+        let count = |answer: &Value| answer["usage"]["prompt_tokens"].as_u64();
+        assert_eq!((status, count(&answer)), (200, count(&plain)), "{flags:?}: {answer} {plain}");
+        assert_eq!(answer["usage"]["completion_tokens"], 1);
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use halite_compiler::{BATCH, TokenChoice, VERIFY};
-use halite_text::{ChatTemplate, TextFiles, Vocabulary};
+use halite_formats::gguf::Gguf;
+use halite_text::{ChatTemplate, TextFiles, Tokenizer, Vocabulary};
 
 use super::{
     CacheType, Calls, ChooseOn, Decoder, Draft, Generator, Inner, Pieces,
@@ -12,7 +13,7 @@ use super::{
     draft::{self, DRAFTED},
     encoder::{self, Encoder},
     load::{Loaded, Opened},
-    pieces::{Costs, PIECES},
+    pieces::{Costs, PIECES, scored},
     seats::{self, Seats},
     text_error, tokenizers,
 };
@@ -20,8 +21,6 @@ use crate::{DeviceKind, Error, ErrorKind, Function, Result, Session, SessionBuil
 
 /// The function of models that writes.
 const MAIN: &str = "main";
-/// Tokens of a call that gives the logits of all of them.
-const SCORED: usize = 64;
 
 /// Most tokens of a call of a model whose prompts go to an encoder.
 const SHORT_PIECE: usize = 32;
@@ -38,6 +37,8 @@ pub struct GeneratorOptions {
     cache_types: [CacheType; 2],
     choose_on: ChooseOn,
     tokenizer: Option<PathBuf>,
+    template: Option<String>,
+    usual_template: Option<String>,
     batch: usize,
     draft: Option<Generator>,
     drafted: Option<usize>,
@@ -58,7 +59,8 @@ impl GeneratorOptions {
     }
 
     /// How caches hold keys and values; by default as 16-bit floats. Sessions fail to build where a model cannot have it: heads are
-    /// whole blocks of 32 elements, up to 256, of one size for keys and values, and attention has no sinks.
+    /// whole blocks of 32 elements. Heads of more than 256 elements, or of other sizes for keys than for values, and attention with sinks read
+    /// all of such a cache as floats at each step.
     #[must_use]
     pub fn cache_types(mut self, keys: CacheType, values: CacheType) -> Self {
         self.cache_types = [keys, values];
@@ -89,6 +91,48 @@ impl GeneratorOptions {
     pub fn tokenizer(mut self, file: impl Into<PathBuf>) -> Self {
         self.tokenizer = Some(file.into());
         self
+    }
+
+    /// What conversations become prompts by, in the place of the model's own: a chat template, as text in the form of Jinja.
+    #[must_use]
+    pub fn chat_template(mut self, source: impl Into<String>) -> Self {
+        self.template = Some(source.into());
+        self
+    }
+
+    /// The same for models that have none; [`Generator::has_chat_template`] tells whether one has its own.
+    #[must_use]
+    pub fn usual_chat_template(mut self, source: impl Into<String>) -> Self {
+        self.usual_template = Some(source.into());
+        self
+    }
+
+    /// The template of a model with this tokenizer, and perhaps one of its own; and whether it is no other's.
+    fn template_of(
+        &self,
+        own: Option<ChatTemplate>,
+        tokenizer: &Tokenizer,
+    ) -> Result<(Option<ChatTemplate>, bool)> {
+        let given = match (&self.template, &own) {
+            (Some(given), _) => Some((given, true)),
+            (None, None) => self.usual_template.as_ref().map(|usual| (usual, false)),
+            (None, Some(_)) => None,
+        };
+        let Some((source, is_own)) = given else {
+            let has_own = own.is_some();
+            return Ok((own, has_own));
+        };
+        let [begin, end] = tokenizer.marks();
+        Ok((Some(ChatTemplate::new(source, begin, end).map_err(text_error)?), is_own))
+    }
+
+    /// The same of a GGUF file. A template that another takes the place of need not be one that can be read.
+    fn template_of_file(&self, file: &Gguf, tokenizer: &Tokenizer) -> Result<(Option<ChatTemplate>, bool)> {
+        let own = match self.template {
+            Some(_) => None,
+            None => ChatTemplate::read(file, tokenizer).map_err(text_error)?,
+        };
+        self.template_of(own, tokenizer)
     }
 
     /// A second model that writes ahead: a smaller one with the same tokens, made before this one, as a rule on the same device
@@ -169,18 +213,18 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
     let Opened { builder, file, tokenizer, again } = opened;
     let (drafted, cache_types) = (options.drafting(tokenizer.vocabulary())?, options.cache_types);
     let builder = choosing(builder.hold_caches(CacheType::formats(cache_types)), options.choose_on);
-    let template = ChatTemplate::read(&file, &tokenizer).map_err(text_error)?;
+    let (template, has_template) = options.template_of_file(&file, &tokenizer)?;
     let context = options.context_of(trained);
     let longest = if has_encoder { SHORT_PIECE } else { context };
     let sizes: Vec<usize> = PIECES.into_iter().filter(|piece| *piece <= context.min(longest)).collect();
-    let scoring = options.scoring.then_some(SCORED.min(context));
+    let scoring = if options.scoring { scored(context) } else { Vec::new() };
     let batch = if has_encoder { one_by_one(options.batch) } else { options.batch };
     let (batches, room) = match seats::sizes(batch) {
         none if none.is_empty() => (none, context),
         sizes => (sizes, context.next_multiple_of(seats::ROUND)),
     };
     let read = has_encoder.then(|| encoder::sizes(context));
-    let (mut builder, mut all) = (builder, calls_of(&sizes, scoring, attends.then_some(room), read));
+    let (mut builder, mut all) = (builder, calls_of(&sizes, &scoring, attends.then_some(room), read));
     if !batches.is_empty() {
         (builder, all) = (builder.decode_batches(), all.dimension(BATCH, batches.clone()));
     }
@@ -207,7 +251,7 @@ fn of_gguf(opened: Opened, options: &GeneratorOptions) -> Result<Generator> {
         encoder: Encoder::of(&session, (start, tokenizer.vocabulary().len()), context)?,
     });
     let draft = drafted.map(|drafted| draft_of(&session, drafted)).transpose()?;
-    let inner = Inner { session, calls, tokenizer, template, context, cache_types, draft };
+    let inner = Inner { session, calls, tokenizer, template, has_template, context, cache_types, draft };
     Ok(Generator { inner: Arc::new(inner) })
 }
 
@@ -245,9 +289,9 @@ fn on_processor(session: &Session) -> bool {
 
 /// Sizes of calls that give the logits of one token, and of that which gives those of all; with the room of caches, where there are
 /// some, and the sizes of calls of an encoder.
-fn calls_of(sizes: &[usize], scoring: Option<usize>, room: Option<usize>, read: Option<Vec<usize>>) -> Sizes {
+fn calls_of(sizes: &[usize], scoring: &[usize], room: Option<usize>, read: Option<Vec<usize>>) -> Sizes {
     let one = Sizes::new().dimension("tokens", sizes.to_vec()).dimension("rows", [1]);
-    let all = scoring.map(|size| Sizes::new().dimension("tokens", [size]).dimension("rows", [size]));
+    let all = scoring.iter().map(|size| Sizes::new().dimension("tokens", [*size]).dimension("rows", [*size]));
     let mut calls = Sizes::any_of(std::iter::once(one).chain(all));
     if let Some(room) = room {
         calls = calls.dimension("context", [room]);
@@ -292,6 +336,7 @@ fn of_decoder(
         );
     }
     let TextFiles { tokenizer, template } = tokenizers::open(options.tokenizer.as_deref(), path.as_deref())?;
+    let (template, has_template) = options.template_of(template, &tokenizer)?;
     let session = builder.build()?;
     let decoder = Decoder::of(&session)?;
     let room = decoder.room();
@@ -306,7 +351,16 @@ fn of_decoder(
     let context = options.context_of(stated);
     let (calls, cache_types, draft) = (Calls::Decoder(decoder), options.cache_types, None);
     Ok(Generator {
-        inner: Arc::new(Inner { session, calls, tokenizer, template, context, cache_types, draft }),
+        inner: Arc::new(Inner {
+            session,
+            calls,
+            tokenizer,
+            template,
+            has_template,
+            context,
+            cache_types,
+            draft,
+        }),
     })
 }
 

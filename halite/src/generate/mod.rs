@@ -79,6 +79,8 @@ struct Inner {
     calls: Calls,
     tokenizer: halite_text::Tokenizer,
     template: Option<ChatTemplate>,
+    /// Whether it is the model's own, or was given in its place.
+    has_template: bool,
     context: usize,
     /// Of keys and values in caches.
     cache_types: [CacheType; 2],
@@ -104,8 +106,8 @@ struct Pieces {
     sizes: Vec<usize>,
     /// What decides which of them are the soonest done.
     costs: Costs,
-    /// Tokens of a call that gives the logits of all.
-    scoring: Option<usize>,
+    /// Tokens of calls that give the logits of all, the fewest first.
+    scoring: Vec<usize>,
     /// Where caches are of sequences that take steps together, if any do.
     seats: Option<Arc<Seats>>,
     /// How many sequences do.
@@ -300,6 +302,11 @@ impl Generator {
         }
     }
 
+    /// Whether the model has a chat template of its own, or was given one in its place ([`GeneratorOptions::chat_template`]).
+    pub fn has_chat_template(&self) -> bool {
+        self.inner.has_template
+    }
+
     /// Whether the model's chat template tells it which tools there are.
     pub fn takes_tools(&self) -> bool {
         self.inner.template.as_ref().is_some_and(ChatTemplate::takes_tools)
@@ -308,7 +315,7 @@ impl Generator {
     fn chat_rendered(&self, messages: &[Message], told: Told<'_>, options: &RunOptions) -> Result<String> {
         let template = self.inner.template.as_ref().ok_or_else(|| {
             let text =
-                "the model has no chat template ('tokenizer.chat_template'); give it a prompt as it is";
+                "the model has no chat template ('tokenizer.chat_template'); give it one (GeneratorOptions::chat_template; the tools' --chat-template), or a prompt as it is";
             Error::new(ErrorKind::Unsupported, text)
         })?;
         let limits = options.begin()?;

@@ -2,6 +2,9 @@
 
 /// Tokens that a call takes: one, few, whose products read weights once as those of one do, and pieces of prompts.
 pub(super) const PIECES: [usize; 6] = [1, 8, 32, 128, 256, 512];
+/// Those of calls that tell how likely each token is.
+const SCORED_FEW: usize = 8;
+const SCORED: usize = 64;
 /// On a processor a call of eight takes as long as three or four of one, since it computes with all that it reads.
 const FEW: usize = 4;
 /// Up to this size a GPU takes as long for a call that is filled up as for one that is not: it waits for the weights. With experts it
@@ -28,6 +31,24 @@ impl Costs {
             (_, false) if size <= short => full + 1,
             _ => size / 2 + 1,
         }
+    }
+}
+
+/// Tokens of calls that tell how likely each is, of a context of so many: few, and many, which the logits of take memory.
+pub(super) fn scored(context: usize) -> Vec<usize> {
+    let mut sizes = [SCORED_FEW, SCORED].map(|size| size.min(context)).to_vec();
+    sizes.dedup();
+    sizes.retain(|size| *size > 1);
+    sizes
+}
+
+/// The size of the next of such calls, and how many tokens it takes: as [`next`]. A GPU takes about as long for one of either size.
+pub(super) fn next_scored(sizes: &[usize], left: usize, room: usize, costs: Costs) -> (usize, usize) {
+    let fits = || sizes.iter().copied().filter(|size| *size <= room);
+    let smallest = fits().find(|size| *size >= left).or_else(|| fits().last());
+    match smallest {
+        Some(size) if !costs.on_processor && left > 1 => (size, left.min(size)),
+        _ => next(&[&[1], sizes].concat(), left, room, costs),
     }
 }
 
@@ -85,6 +106,27 @@ mod tests {
         let of = |left| calls(left, 4096, WITH_EXPERTS);
         assert_eq!([of(8), of(9), of(33), of(64)], [vec![8], vec![32], vec![128], vec![128]]);
         assert_eq!([of(128), of(129), of(257)], [vec![128], vec![256], vec![512]]);
+    }
+
+    #[test]
+    fn few_tokens_are_told_by_a_small_call() {
+        assert_eq!(
+            [scored(4096), scored(40), scored(8), scored(5)],
+            [vec![8, 64], vec![8, 40], vec![8], vec![5]]
+        );
+        assert_eq!(scored(1), [0; 0]);
+        let of = |left, room, costs| next_scored(&scored(room), left, room, costs);
+        assert_eq!(
+            [of(1, 99, GPU), of(8, 99, GPU), of(9, 99, GPU), of(99, 99, GPU)],
+            [(1, 1), (8, 8), (64, 9), (64, 64)]
+        );
+        assert_eq!(
+            [of(1, 99, PROCESSOR), of(5, 99, PROCESSOR), of(20, 99, PROCESSOR)],
+            [(1, 1), (8, 5), (8, 8)]
+        );
+        assert_eq!([of(60, 99, PROCESSOR), of(64, 99, PROCESSOR)], [(64, 60), (64, 64)]);
+        // Near the end of the context.
+        assert_eq!([next_scored(&[8, 64], 3, 7, GPU), next_scored(&[8, 64], 30, 30, GPU)], [(1, 1), (8, 8)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How likely texts are to a model: what perplexity is made of.
 
 use super::{
-    Calls, Pieces,
+    Calls, pieces,
     sequence::{Sequence, scores_none},
 };
 use crate::{Result, RunOptions};
@@ -13,7 +13,9 @@ impl Sequence {
     /// # Errors
     /// The generator of a GGUF file was not made for it ([`super::GeneratorOptions::scoring`]), or as [`Sequence::append`].
     pub fn score(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f64>> {
-        if let Calls::Pieces(Pieces { scoring: None, .. }) = &self.generator().inner.calls {
+        if let Calls::Pieces(pieces) = &self.generator().inner.calls
+            && pieces.scoring.is_empty()
+        {
             return Err(scores_none());
         }
         let mut scores = Vec::with_capacity(tokens.len());
@@ -25,7 +27,7 @@ impl Sequence {
 
     /// Adds tokens as [`Sequence::append`], and tells each with the logits that were there before it, one for each token that the model
     /// knows; there are none where [`Sequence::logits`] are empty. A generator that was made for it
-    /// ([`super::GeneratorOptions::scoring`]) takes up to 64 tokens in a call, and holds the logits of as many; others take one by one.
+    /// ([`super::GeneratorOptions::scoring`]) takes up to 64 tokens in a call, 8 where there are few, and holds the logits of as many; others take one by one.
     ///
     /// # Errors
     /// As [`Sequence::append`]; what was told before stays.
@@ -61,24 +63,19 @@ impl Sequence {
     ) -> Result<usize> {
         told(tokens[0], self.logits());
         let room = self.generator().context() - self.tokens().len();
-        // Where no call of full size fits, one token.
-        let Some(size) = self.scored().filter(|size| *size <= room) else {
+        let (size, count) = match &self.generator().inner.calls {
+            Calls::Pieces(own) => pieces::next_scored(&own.scoring, tokens.len(), room, own.costs),
+            Calls::Decoder(_) => (1, 1),
+        };
+        // A call of one token gives its logits in any case.
+        if size == 1 {
             self.append(&tokens[..1], options)?;
             return Ok(1);
-        };
-        let count = tokens.len().min(size);
-        let logits = self.step_of_all(&tokens[..count], options)?;
+        }
+        let logits = self.step_of_all(size, &tokens[..count], options)?;
         let rows = logits.chunks_exact((logits.len() / size).max(1));
         tokens[1..count].iter().zip(rows).for_each(|(token, row)| told(*token, row));
         Ok(count)
-    }
-
-    /// Tokens of a call that gives the logits of all of them, if there is one.
-    fn scored(&self) -> Option<usize> {
-        match &self.generator().inner.calls {
-            Calls::Pieces(Pieces { scoring, .. }) => *scoring,
-            Calls::Decoder(_) => None,
-        }
     }
 }
 

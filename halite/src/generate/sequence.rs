@@ -221,11 +221,15 @@ impl Sequence {
         self.cut |= !self.forgets();
     }
 
-    /// The same with the logits of all, which are also those behind the last one.
-    pub(super) fn step_of_all(&mut self, tokens: &[u32], options: &RunOptions) -> Result<Vec<f32>> {
+    /// The same by a call of `size` tokens with the logits of all, which are also those behind the last one.
+    pub(super) fn step_of_all(
+        &mut self,
+        size: usize,
+        tokens: &[u32],
+        options: &RunOptions,
+    ) -> Result<Vec<f32>> {
         let generator = self.generator.clone();
         let Calls::Pieces(pieces) = &generator.inner.calls else { return Err(scores_none()) };
-        let size = pieces.scoring.unwrap_or(1);
         self.begin_again(options)?;
         let rows: Vec<i32> = (0..size as i32).collect();
         let made = self.call(pieces, size, tokens, &rows, options).and_then(|made| made.to_vec::<f32>());

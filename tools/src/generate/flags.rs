@@ -8,7 +8,10 @@ use halite::Sampling;
 use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
-    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, DraftFlags, LanguageModelFlags, ThoughtFlags},
+    text_flags::{
+        CacheTypeFlags, ChoiceFlags, DecoderFlags, DraftFlags, LanguageModelFlags, TemplateFlags,
+        ThoughtFlags,
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -103,6 +106,8 @@ pub struct Flags {
     pub(super) json_schema: Option<PathBuf>,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    #[command(flatten)]
+    pub(super) template: TemplateFlags,
     #[command(flatten)]
     pub(super) thoughts: ThoughtFlags,
     /// Text that ends what is written, and is not written. May be repeated

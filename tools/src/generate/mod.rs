@@ -20,7 +20,7 @@ use crate::{
     console::{Failure, Result, tool},
     devices,
     interrupt::{self, Watchdog, cancel_on_interrupt},
-    progress, session, text_file,
+    progress, session, text_file, text_flags,
     visible::visible,
 };
 
@@ -41,7 +41,7 @@ fn run(flags: &Flags) -> Result<()> {
     let started = Instant::now();
     let generator = generator(flags, progress::shown(options.clone()))?;
     progress::go_on("generating text");
-    let (tokens, thoughts) = prompt_tokens(flags, &generator, &prompt)?;
+    let Prompt { tokens, thoughts, stops } = Prompt::of(flags, &generator, &prompt)?;
     let mut report = Report::new(&generator, started.elapsed(), tokens.len());
     let mut sequence = generator.sequence()?;
     sequence.ignore_end(flags.ignore_end);
@@ -51,7 +51,8 @@ fn run(flags: &Flags) -> Result<()> {
     let mut writer = Writer::new(&mut out, !flags.json, thoughts);
     let sampler = |schema: &JsonSchema| generator.schema_sampler(sampling.clone(), schema);
     let mut sampler = schema.as_ref().map_or_else(|| Sampler::new(sampling.clone()), sampler);
-    let ended = write_on(flags, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
+    let how = (flags.max_tokens, &stops[..]);
+    let ended = write_on(how, &mut sequence, &mut sampler, &options, &mut writer, &mut report);
     let failure = writer.failure.take();
     report.memory = sequence.byte_len();
     report.drafted = flags.draft.draft.is_some().then(|| sequence.drafted());
@@ -90,6 +91,11 @@ fn outcome(
 
 /// Texts that end another have to be some.
 fn check_stops(flags: &Flags) -> Result<()> {
+    if flags.template.is_given() && !flags.chat {
+        return Err(Failure::Usage(
+            "--chat-template is for conversations: --chat makes the prompt one".to_owned(),
+        ));
+    }
     match flags.stops.iter().any(String::is_empty) {
         true => {
             Err(Failure::Usage("--stop is an empty text, which ends each answer before it begins".to_owned()))
@@ -166,14 +172,14 @@ impl<'a> Writer<'a> {
 }
 
 fn write_on(
-    flags: &Flags,
+    (most, stops): (usize, &[String]),
     sequence: &mut Sequence,
     sampler: &mut Sampler,
     options: &RunOptions,
     writer: &mut Writer<'_>,
     report: &mut Report,
 ) -> halite::Result<Stop> {
-    let (began, mut stops) = (Instant::now(), StopTexts::new(&flags.stops));
+    let (began, mut stops) = (Instant::now(), StopTexts::new(stops));
     let generator = sequence.generator().clone();
     let told = |piece: &Piece| {
         let (text, is_stopped) = stops.push(&writer.text(&generator, piece));
@@ -183,7 +189,7 @@ fn write_on(
         let shown = writer.tell(&text, report);
         if is_stopped { ControlFlow::Break(()) } else { shown }
     };
-    let stop = sequence.generate(sampler, flags.max_tokens, options, told).inspect_err(interrupt::note);
+    let stop = sequence.generate(sampler, most, options, told).inspect_err(interrupt::note);
     // What may have been the beginning of a text that ends it.
     writer.end(&stops.finish(), report);
     report.generation = began.elapsed();
@@ -198,7 +204,7 @@ fn generator(flags: &Flags, options: RunOptions) -> Result<Generator> {
     let draft = session::draft(&flags.draft, on, basic.clone(), options.clone())?;
     let builder = session::language_model_beside(&flags.model, &flags.on, draft.as_ref())?;
     let builder = flags.decoder.sizes(builder)?;
-    let wanted = flags.decoder.apply(flags.caches.apply(basic));
+    let wanted = flags.template.apply(flags.decoder.apply(flags.caches.apply(basic)))?;
     let wanted = flags.draft.apply(wanted, draft.as_ref());
     Ok(builder.options(options).generator(wanted).inspect_err(interrupt::note)?)
 }
@@ -229,28 +235,39 @@ fn prompt_text(flags: &Flags) -> Result<String> {
     }
 }
 
-/// The tokens of the prompt, and what tells thoughts apart in what is written behind it.
-fn prompt_tokens(flags: &Flags, generator: &Generator, prompt: &str) -> Result<(Vec<u32>, Option<Thoughts>)> {
-    let mut thoughts = None;
-    let tokens = if flags.chat {
-        let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
-        let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
-        let values = flags.template_values.as_deref().unwrap_or("{}");
-        let mut text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
-        if flags.json_schema.is_some() {
-            text.push_str(&generator.thoughts(&text).skip());
+/// What the model writes on from.
+struct Prompt {
+    tokens: Vec<u32>,
+    /// What tells thoughts apart in what is written behind it.
+    thoughts: Option<Thoughts>,
+    /// Texts that end what is written.
+    stops: Vec<String>,
+}
+
+impl Prompt {
+    fn of(flags: &Flags, generator: &Generator, prompt: &str) -> Result<Prompt> {
+        let (mut thoughts, mut stops) = (None, flags.stops.clone());
+        let tokens = if flags.chat {
+            let system = flags.system.iter().map(|text| Message::new("system", text.clone()));
+            let messages: Vec<_> = system.chain([Message::new("user", prompt)]).collect();
+            let values = flags.template_values.as_deref().unwrap_or("{}");
+            let mut text = generator.chat_with_values(&messages, None, values, &RunOptions::new())?;
+            if flags.json_schema.is_some() {
+                text.push_str(&generator.thoughts(&text).skip());
+            }
+            let own = generator.thoughts(&text);
+            // Whoever reads along reads all of it.
+            thoughts = Some(if flags.json && flags.thoughts.are_parted() { own } else { own.whole() });
+            stops.extend(text_flags::end_of(generator, &text));
+            generator.tokenize(&text, true)
+        } else {
+            generator.tokenize(prompt, flags.special)
+        };
+        match tokens.is_empty() {
+            true => {
+                Err(Failure::invalid("the prompt is empty, and the model has no token that texts begin with"))
+            }
+            false => Ok(Prompt { tokens, thoughts, stops }),
         }
-        let own = generator.thoughts(&text);
-        // Whoever reads along reads all of it.
-        thoughts = Some(if flags.json && flags.thoughts.are_parted() { own } else { own.whole() });
-        generator.tokenize(&text, true)
-    } else {
-        generator.tokenize(prompt, flags.special)
-    };
-    match tokens.is_empty() {
-        true => {
-            Err(Failure::invalid("the prompt is empty, and the model has no token that texts begin with"))
-        }
-        false => Ok((tokens, thoughts)),
     }
 }

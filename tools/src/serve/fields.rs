@@ -64,6 +64,16 @@ impl Fields {
         Fields(fields)
     }
 
+    /// Takes a field away, if it is there.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Sets a field.
+    pub fn put(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
     /// A field, if it is there.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
@@ -84,7 +94,12 @@ impl Fields {
     /// A whole number, if it is there.
     pub fn count(&self, name: &'static str) -> Result<Option<u64>> {
         let wrong = || Refusal::field(name, format!("'{name}' is no whole number of 0 or more"));
-        self.get(name).map(|value| value.as_u64().ok_or_else(wrong)).transpose()
+        // Some languages write all numbers as floats.
+        let whole = |value: f64| {
+            (value >= 0.0 && value < 2f64.powi(53) && value.fract() == 0.0).then_some(value as u64)
+        };
+        let count = |value: &Value| value.as_u64().or_else(|| whole(value.as_f64()?));
+        self.get(name).map(|value| count(value).ok_or_else(wrong)).transpose()
     }
 
     /// A number of tokens, if it is there; -1 is none at all, as servers for models on one's own machine have it.

@@ -13,7 +13,9 @@ use crate::{
     console::{self, CommonFlags, Failure, Result},
     flags::seconds,
     text_file,
-    text_flags::{CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, ThoughtFlags},
+    text_flags::{
+        CacheTypeFlags, ChoiceFlags, DecoderFlags, LanguageModelFlags, TemplateFlags, ThoughtFlags,
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -71,6 +73,8 @@ pub struct Flags {
     pub(super) caches: CacheTypeFlags,
     #[command(flatten)]
     pub(super) choice: ChoiceFlags,
+    #[command(flatten)]
+    pub(super) template: TemplateFlags,
     #[command(flatten)]
     pub(super) thoughts: ThoughtFlags,
     #[command(flatten)]

@@ -146,7 +146,7 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };
-    let path = request.uri().path().trim_end_matches('/').to_owned();
+    let path = rooted(request.uri().path().trim_end_matches('/'));
     let ok = |value| Ok(body::json(StatusCode::OK, &value));
     match (&method, path.as_str()) {
         (&Method::GET, "/health" | "/v1/health") => ok(work.health()),
@@ -183,6 +183,13 @@ async fn routed(work: &Arc<Work>, rules: &Rules, request: Request<Incoming>) -> 
             Err(Refusal::with(StatusCode::NOT_FOUND, text).code("unknown_url"))
         }
     }
+}
+
+/// A path with its version, which clients of other servers leave out.
+fn rooted(path: &str) -> String {
+    const PARTS: [&str; 5] = ["/models", "/completions", "/chat/completions", "/responses", "/embeddings"];
+    let is_short = PARTS.contains(&path) || path.starts_with("/models/");
+    if is_short { format!("/v1{path}") } else { path.to_owned() }
 }
 
 /// A part of a path as it was before it was made a part of one: `my%20model`.
@@ -256,7 +263,9 @@ async fn read(rules: &Rules, request: Request<Incoming>) -> Result<Bytes> {
     let kind = kind.split(';').next().unwrap_or("").trim();
     // Browsers ask first before pages of other sites may send this type.
     if !kind.eq_ignore_ascii_case("application/json") {
-        let text = format!("the body is '{kind}' and not application/json");
+        let text = format!(
+            "the body is '{kind}' and not application/json; say so ('Content-Type: application/json')"
+        );
         return Err(Refusal::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     let too_large = || {

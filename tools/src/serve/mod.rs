@@ -12,6 +12,7 @@ mod job;
 mod likely;
 mod limits;
 mod messages;
+mod others;
 mod patience;
 mod request;
 mod response_events;
@@ -43,6 +44,7 @@ use crate::{
     devices,
     interrupt::{self, cancel_unless},
     progress, session, text_file,
+    text_flags::CHATML,
 };
 
 impl Tool for Flags {
@@ -133,7 +135,8 @@ impl Stop {
 fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Option<Embedder>)> {
     let wanted = flags.choice.apply(flags.caches.apply(GeneratorOptions::new()));
     // With `echo`, how likely prompts are.
-    let mut wanted = flags.decoder.apply(wanted).batch(flags.parallel()?).scoring(true);
+    let wanted = flags.decoder.apply(wanted).batch(flags.parallel()?).scoring(true);
+    let mut wanted = flags.template.apply(wanted)?.usual_chat_template(CHATML);
     if let Some(context) = flags.context {
         wanted = wanted.context(context);
     }
@@ -148,7 +151,14 @@ fn model(flags: &Flags, cancel: &CancelToken) -> Result<(Option<Generator>, Opti
     {
         return Ok((None, Some(embedder.clone())));
     }
-    Ok((Some(builder(flags, stream.as_ref(), cancel)?.generator(wanted)?), embedder))
+    let generator = builder(flags, stream.as_ref(), cancel)?.generator(wanted)?;
+    if !generator.has_chat_template() {
+        log::warn!(
+            "the model has no chat template ('tokenizer.chat_template'); conversations have the marks of ChatML, which it may not know \
+             (--chat-template=FILE gives it another)"
+        );
+    }
+    Ok((Some(generator), embedder))
 }
 
 /// All of a pipe, which cannot be read twice: for vectors, and for text. Of a file, nothing.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     error::Refusal,
     fields::{Fields, Form, unsupported},
+    others,
     tools::Tools,
 };
 
@@ -125,7 +126,10 @@ impl Fields {
     /// How an answer is written.
     pub fn wanted(&self, form: Form) -> Result<Wanted> {
         let own = if form == Form::Chat { OF_CHATS } else { OF_COMPLETIONS };
-        self.check_names(&[own, OF_TEXTS, SAYS_NOTHING, REFUSED])?;
+        let plain = others::plain();
+        let others: Vec<&str> = plain.iter().map(|(name, _)| *name).collect();
+        self.check_names(&[own, OF_TEXTS, SAYS_NOTHING, REFUSED, others::SAY_NOTHING, &others])?;
+        self.refuse(&plain)?;
         self.refuse_others(form)?;
         let most = match self.most("max_completion_tokens")? {
             None => self.most("max_tokens")?,

@@ -27,6 +27,7 @@ use super::{
     slots::{Slots, Turn},
     tools::Style,
 };
+use crate::text_flags;
 
 type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -187,7 +188,7 @@ impl Work {
 
     /// A request for text, when it is its turn.
     pub async fn text(self: &Arc<Self>, form: Form, body: &[u8]) -> Result<Job> {
-        self.job(form, Fields::read(body)?).await
+        self.job(form, Fields::read(body)?.renamed()?).await
     }
 
     /// A request of the Responses interface, when it is its turn, with what its answer repeats.
@@ -288,6 +289,7 @@ fn conversation(
     // Where something had to follow, thoughts were skipped; an answer that has to follow something has no marks of them.
     let thoughts = if wanted.schema.is_some() { generator.thoughts(&prompt) } else { thoughts };
     wanted.thoughts = Some(if parts { thoughts } else { thoughts.whole() });
+    wanted.stops.extend(text_flags::end_of(generator, &prompt));
     let tokens = generator.tokenize(&prompt, true);
     Ok((wanted, vec![tokens]))
 }

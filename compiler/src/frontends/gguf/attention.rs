@@ -11,12 +11,13 @@ use halite_sizes::Size;
 use super::{
     Result,
     family::{Flow, Turn},
+    heads::Heads,
     hyper::Temperature,
     indexer::Chosen,
     layer::{Caches, Call, Held},
 };
 use crate::{
-    build::{Builder, Normalization, Range, Scores},
+    build::{Builder, MOST_ATTENDED, Normalization, Range, Scores},
     frontends::CacheFormats,
     graph::TensorId,
 };
@@ -389,7 +390,7 @@ impl Call<'_> {
         };
         let causal = mask.is_none() && !h.vectors.sees_ahead;
         let lengths = self.place.filter(|_| causal).map(|place| place.lengths);
-        let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
+        let ([keys, values], held) = self.readable(b, [keys, values], layer, sinks.is_some())?;
         let (softcap, scale) = (h.score_cap, Some(h.scale_of(layer)));
         let scores = Scores { scale, softcap, causal, lengths, keys: held.keys, values: held.values };
         match sinks {
@@ -402,6 +403,32 @@ impl Call<'_> {
             ),
             None => b.attention([q, keys, values], mask, scores),
         }
+    }
+
+    /// Keys and values that attention reads, and how they are held: those in blocks that no kernel reads become floats.
+    fn readable(
+        &self,
+        b: &mut Builder,
+        caches: Caches,
+        layer: u64,
+        has_sinks: bool,
+    ) -> Result<(Caches, CacheFormats)> {
+        let held = self.place.map_or_else(CacheFormats::default, |_| self.held);
+        let Heads { key, value, .. } = self.hyper.heads_of(layer);
+        if held == CacheFormats::default() || !has_sinks && key == value && key <= MOST_ATTENDED {
+            return Ok((caches, held));
+        }
+        let mut floats = |x: TensorId, format: Option<BlockFormat>, elements: u64| {
+            let Some(format) = format else { return Ok(x) };
+            let [sequences, heads, count, words] = b.four_dims(x)?;
+            let rows = b.reshape_to(x, &[sequences * heads * count, words])?;
+            let made = b.from_blocks(rows, format, elements)?;
+            let made = b.cast(made, DType::F16)?;
+            b.reshape_to(made, &[sequences, heads, count, elements.into()])
+        };
+        let [keys, values] = caches;
+        let made = [floats(keys, held.keys, key)?, floats(values, held.values, value)?];
+        Ok((made, CacheFormats::default()))
     }
 
     /// Attention with a number for each head that takes part in the softmax and has no value.

@@ -3,14 +3,14 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
 use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout, expression::Function};
 
-use super::{Result, families::FAMILIES, family::Family};
+use super::{Result, families::FAMILIES, family::Family, folds::Folds};
 use crate::{
     CompileError, Control, SourceLocation, Stage,
     build::{Builder, ExpertMatrices, RowFormat, RowMatrix},
@@ -35,6 +35,8 @@ pub(super) struct Tensor {
 pub(super) struct File {
     metadata: Vec<(String, Value)>,
     tensors: HashMap<String, Tensor>,
+    /// Which weights are folded.
+    folds: Option<Folds>,
 }
 
 /// The error that a file is wrong.
@@ -61,13 +63,13 @@ impl File {
     /// A file with these metadata alone.
     #[cfg(test)]
     pub fn of_metadata(metadata: Vec<(String, Value)>) -> File {
-        File { metadata, tensors: HashMap::new() }
+        File { metadata, tensors: HashMap::new(), folds: None }
     }
 
     /// Reads a model's files.
     pub fn read(source: &Source, control: &Control) -> Result<File> {
         let first = parse(&source.bytes, source.name().unwrap_or("the file"))?;
-        let mut file = File { metadata: Vec::new(), tensors: HashMap::new() };
+        let mut file = File { metadata: Vec::new(), tensors: HashMap::new(), folds: None };
         let count = match first.value("split.count") {
             Some(Value::Int(count)) => *count,
             _ => 1,
@@ -86,6 +88,7 @@ impl File {
             file.add(parse(&bytes, &name)?.tensors, &bytes)?;
         }
         file.metadata = first.metadata;
+        file.folds = Folds::read(&file)?;
         Ok(file)
     }
 
@@ -141,11 +144,23 @@ fn sibling(own: Option<&str>, place: i128, count: i128) -> Result<String> {
 pub(super) struct Tensors<'a> {
     file: &'a File,
     used: Mutex<HashSet<String>>,
+    turned: Mutex<Turned>,
+}
+
+/// What was done for folded weights.
+#[derive(Debug, Default)]
+struct Turned {
+    /// Rows that were turned, in groups or not, and what they became.
+    rows: HashMap<(TensorId, bool), TensorId>,
+    /// Names of the weights that they were turned for.
+    names: HashSet<String>,
+    /// Names of weights that a graph has.
+    taken: HashSet<String>,
 }
 
 impl<'a> Tensors<'a> {
     pub fn of(file: &'a File) -> Self {
-        Tensors { file, used: Mutex::default() }
+        Tensors { file, used: Mutex::default(), turned: Mutex::default() }
     }
 
     /// Notes that a tensor is known, and gives it if it is there.
@@ -155,8 +170,45 @@ impl<'a> Tensors<'a> {
         Some(tensor)
     }
 
+    /// Which weights are folded, and how.
+    pub fn folds(&self) -> Option<&'a Folds> {
+        self.file.folds.as_ref()
+    }
+
+    fn done(&self) -> MutexGuard<'_, Turned> {
+        self.turned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that rows were turned for these weights.
+    pub fn note_turned(&self, name: &str) {
+        self.done().names.insert(name.to_owned());
+    }
+
+    /// What rows became that were turned before.
+    pub fn known_turned(&self, rows: TensorId, grouped: bool) -> Option<TensorId> {
+        self.done().rows.get(&(rows, grouped)).copied()
+    }
+
+    /// Keeps what rows became.
+    pub fn keep_turned(&self, rows: TensorId, grouped: bool, made: TensorId) {
+        self.done().rows.insert((rows, grouped), made);
+    }
+
+    /// Refuses folded weights that a graph has without what they need: its results would be wrong.
+    fn all_turned(&self) -> Result<()> {
+        let (Some(folds), done) = (self.folds(), self.done()) else { return Ok(()) };
+        let is_folded = |name: &String| folds.is_before(name) || folds.is_table(name);
+        match done.taken.iter().filter(|name| is_folded(name)).find(|name| !done.names.contains(*name)) {
+            None => Ok(()),
+            Some(name) => Err(unsupported(format!(
+                "the weights '{name}' are folded with Hadamard matrices ('prism.hadamard.weight_names'), and these are not known to be so"
+            ))),
+        }
+    }
+
     fn need(&self, name: &str, dims: &[u64]) -> Result<&'a Tensor> {
         let tensor = self.find(name).ok_or_else(|| missing(name))?;
+        self.done().taken.insert(name.to_owned());
         if tensor.dims != dims {
             return Err(invalid(format!("the tensor '{name}' is {:?}, and not {dims:?}", tensor.dims)));
         }
@@ -284,6 +336,7 @@ impl<'a> Tensors<'a> {
     /// Refuses tensors that nothing used: what they are for would be missing from results. Those of `spare` layers need no use, and
     /// those that the family knows as not needed.
     pub fn all_used(&self, family: &Family, spare: Range<u64>) -> Result<()> {
+        self.all_turned()?;
         let architecture = family.name;
         // The parts in front of each other are built apart.
         let other = match family.front {

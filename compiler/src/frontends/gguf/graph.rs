@@ -24,6 +24,9 @@ use crate::{
     graph::TensorId,
 };
 
+/// The table of tokens.
+const TABLE: &str = "token_embd.weight";
+
 /// The inputs of a call.
 pub(super) struct Inputs {
     /// New tokens, `i32[len]`; of several sequences one each.
@@ -86,11 +89,13 @@ pub(super) fn build(b: &mut Builder, file: &File, hyper: &Hyper, inputs: &Inputs
     let x = call.last_norm(b, x)?;
     let mut logits = match tensors.find("output.weight") {
         Some(_) => {
-            let head = tensors.matrix(b, "output.weight", [hyper.vocabulary, hyper.width])?;
-            let made = b.row_product(x, &head)?;
+            let made = tensors.product(b, x, "output.weight", [hyper.vocabulary, hyper.width])?;
             tensors.rescaled(b, made, "output")?
         }
-        None => b.row_product(x, &table)?,
+        None => {
+            let x = tensors.turned(b, x, TABLE)?;
+            b.row_product(x, &table)?
+        }
     };
     let bias = "output.bias";
     let is_left = leaves_alone(hyper.family.name, bias);
@@ -112,9 +117,10 @@ pub(super) fn embedded(
     tokens: TensorId,
     positions: TensorId,
 ) -> Result<(TensorId, RowMatrix)> {
-    let table = tensors.matrix(b, "token_embd.weight", [hyper.vocabulary, hyper.width])?;
+    let table = tensors.matrix(b, TABLE, [hyper.vocabulary, hyper.width])?;
     let tokens = embedded_as(b, hyper, tokens)?;
-    let mut x = b.rows_by_index(&table, tokens)?;
+    let x = b.rows_by_index(&table, tokens)?;
+    let mut x = tensors.turned_back(b, x, TABLE)?;
     if let Some([rows, _]) = tensors.dims("position_embd.weight") {
         let places = tensors.matrix(b, "position_embd.weight", [*rows, hyper.width])?;
         let own = b.rows_by_index(&places, positions)?;

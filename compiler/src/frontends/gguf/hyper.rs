@@ -363,7 +363,6 @@ impl Hyper {
 }
 
 fn family(file: &File) -> Result<&'static Family> {
-    unknown::check_folded(file)?;
     match file.value("general.architecture") {
         Some(Value::Text(name)) => {
             FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| unknown::refused(name, file))

@@ -345,8 +345,7 @@ impl Call<'_> {
         part: &str,
         dims: [u64; 2],
     ) -> Result<TensorId> {
-        let weights = self.tensors.matrix(b, &self.name(layer, part, "weight"), dims)?;
-        let made = b.row_product(x, &weights)?;
+        let made = self.tensors.product(b, x, &self.name(layer, part, "weight"), dims)?;
         self.tensors.rescaled(b, made, &self.bare_name(layer, part))
     }
 

@@ -147,6 +147,7 @@ impl Call<'_> {
     ) -> Result<TensorId> {
         let name = |kind: &str| self.name(layer, part, kind);
         let matrices = self.tensors.expert_matrices(b, &name("weight"), [count, rows, length])?;
+        let x = self.tensors.turned(b, x, &name("weight"))?;
         let mut made = b.expert_product(x, chosen, &matrices)?;
         // As beside other weights, the factor of activations is for devices that round them.
         self.tensors.find(&name("input_scale"));

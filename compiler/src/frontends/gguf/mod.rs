@@ -24,6 +24,7 @@ mod families_latent;
 mod family;
 mod feed;
 mod file;
+mod folds;
 mod gaps;
 mod gated;
 mod graph;

@@ -8,13 +8,12 @@ use super::{
     Result, crossed, embed,
     file::{File, unsupported},
     graph::{self, Inputs, Rows},
-    heads::Heads,
     hyper::Hyper,
     layer::Held,
 };
 use crate::{
     CHOSEN, CompileError, Control, SAMPLING, Stage,
-    build::{Builder, MOST_ATTENDED},
+    build::Builder,
     choice,
     frontends::{CacheFormats, FrontEnd, Recognition, Source, SourceModel},
     graph::{ElementType, Graph, OpenSizes, TensorId},
@@ -397,29 +396,12 @@ impl SourceModel for Model {
     fn hold_caches(&mut self, formats: CacheFormats) -> Result<()> {
         let h = &self.hyper;
         let all = (0..h.layers).filter(|layer| h.keeps_keys(*layer)).map(|layer| h.heads_of(layer));
-        // Those of groups are no values, and attention reads few keys, as floats.
-        let is_read = h.condensed.is_none();
-        let is_other = |heads: &Heads| is_read && (heads.key != heads.value || heads.key > MOST_ATTENDED);
-        if let Some(Heads { key, value, .. }) = all.clone().find(is_other)
-            && formats != CacheFormats::default()
-        {
-            let latent = if h.latents[0].is_some() { ", of latent attention" } else { "" };
-            return Err(unsupported(format!(
-                "caches of another type than f16, of keys of {key} elements and values of {value}{latent}: both need one size, up to \
-                 {MOST_ATTENDED}"
-            )));
-        }
         for (what, format, dim) in
             all.flat_map(|heads| [("keys", formats.keys, heads.key), ("values", formats.values, heads.value)])
         {
             if let Some(Err(reason)) = format.map(|format| cached::row_words(format, dim)) {
                 return Err(unsupported(format!("a cache of {what} of another type than f16: {reason}")));
             }
-        }
-        let has_sinks = |layer| self.file.has(&format!("blk.{layer}.attn_sinks.weight"));
-        if is_read && formats != CacheFormats::default() && (0..h.layers).any(has_sinks) {
-            let what = "caches of another type than f16, in a model whose attention has sinks ('attn_sinks')";
-            return Err(unsupported(what));
         }
         self.held = formats;
         Ok(())

@@ -139,19 +139,6 @@ const KNOWN: &[&str] = &[
     "indexer.attn_q_b",
 ];
 
-/// The beginning of keys that tell of weights that were multiplied with Hadamard matrices.
-const FOLDED: &str = "prism.hadamard.";
-
-/// Refuses files whose weights do not stand for themselves: rows go through other matrices first, which no layer knows.
-pub(super) fn check_folded(file: &File) -> Result<(), CompileError> {
-    match file.keys().find(|key| key.starts_with(FOLDED)) {
-        Some(key) => Err(unsupported(format!(
-            "'{key}': weights are folded with Hadamard matrices, and rows would have to be turned by these before each product"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Most names of tensors in the message.
 const MOST_NAMES: usize = 6;
 

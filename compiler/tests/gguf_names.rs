@@ -17,7 +17,7 @@ pub(crate) const VARIANTS: [&str; 12] = [
 ];
 
 /// Architectures of `conformance/models/gguf_families.py`.
-pub(crate) const FAMILIES: [&str; 95] = [
+pub(crate) const FAMILIES: [&str; 98] = [
     "deepseek4",
     "qwen4exp",
     "glm5-next",

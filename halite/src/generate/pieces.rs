@@ -45,7 +45,7 @@ pub(super) fn scored(context: usize) -> Vec<usize> {
 /// The size of the next of such calls, and how many tokens it takes: as [`next`]. A GPU takes about as long for one of either size.
 pub(super) fn next_scored(sizes: &[usize], left: usize, room: usize, costs: Costs) -> (usize, usize) {
     let fits = || sizes.iter().copied().filter(|size| *size <= room);
-    let smallest = fits().find(|size| *size >= left).or_else(|| fits().last());
+    let smallest = fits().find(|size| *size >= left).or_else(|| fits().next_back());
     match smallest {
         Some(size) if !costs.on_processor && left > 1 => (size, left.min(size)),
         _ => next(&[&[1], sizes].concat(), left, room, costs),

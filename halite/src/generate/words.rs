@@ -1,6 +1,6 @@
 //! Tokenizers by themselves: for programs that need the tokens of texts and have no language model.
 
-use std::{path::Path, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use halite_text::{TextFiles, TokenKind, Tokenizer as Inner};
@@ -28,8 +28,8 @@ impl Tokenizer {
     ///
     /// # Errors
     /// The file is not there, is none of these, is damaged, or asks for something that is not supported.
-    pub fn open(path: impl AsRef<Path>) -> Result<Tokenizer> {
-        let files = TextFiles::open(path.as_ref()).map_err(text_error)?;
+    pub fn open(path: impl Into<PathBuf>) -> Result<Tokenizer> {
+        let files = TextFiles::open(&path.into()).map_err(text_error)?;
         Ok(Tokenizer { inner: Arc::new(files.tokenizer) })
     }
 

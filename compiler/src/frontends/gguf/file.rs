@@ -10,9 +10,15 @@ use bytes::Bytes;
 use halite_formats::gguf::{self, Value};
 use halite_ops::{DType, blocks::BlockFormat, expert_matmul::RowLayout, expression::Function};
 
-use super::{Result, families::FAMILIES, family::Family, folds::Folds};
+pub(super) use super::errors::{invalid, missing, unsupported};
+use super::{
+    Result,
+    families::FAMILIES,
+    family::Family,
+    folds::{Described, Folds},
+};
 use crate::{
-    CompileError, Control, SourceLocation, Stage,
+    Control, Stage,
     build::{Builder, ExpertMatrices, RowFormat, RowMatrix},
     frontends::Source,
     graph::TensorId,
@@ -37,21 +43,6 @@ pub(super) struct File {
     tensors: HashMap<String, Tensor>,
     /// Which weights are folded.
     folds: Option<Folds>,
-}
-
-/// The error that a file is wrong.
-pub(super) fn invalid(reason: impl Into<String>) -> CompileError {
-    CompileError::invalid(&SourceLocation::default(), reason)
-}
-
-/// The error that a file asks for what is not supported.
-pub(super) fn unsupported(reason: impl Into<String>) -> CompileError {
-    CompileError::unsupported(&SourceLocation::default(), reason)
-}
-
-/// The error that a tensor is missing.
-pub(super) fn missing(name: &str) -> CompileError {
-    invalid(format!("the tensor '{name}' is missing"))
 }
 
 impl File {
@@ -122,6 +113,20 @@ impl File {
     /// A tensor's dimensions, the outermost first.
     pub fn dims(&self, name: &str) -> Option<&[u64]> {
         self.tensors.get(name).map(|tensor| &tensor.dims[..])
+    }
+}
+
+impl Described for File {
+    fn value(&self, key: &str) -> Option<&Value> {
+        File::value(self, key)
+    }
+
+    fn has_prefix(&self, prefix: &str) -> bool {
+        self.keys().any(|key| key.starts_with(prefix))
+    }
+
+    fn dims(&self, name: &str) -> Option<&[u64]> {
+        File::dims(self, name)
     }
 }
 

@@ -13,7 +13,7 @@ use halite_sizes::Size;
 
 use super::{
     Result,
-    file::{File, Tensors, invalid, unsupported},
+    errors::{invalid, unsupported},
 };
 use crate::{
     build::{Builder, RowFormat, RowMatrix},
@@ -45,8 +45,18 @@ pub(super) struct Folds {
     grouped: Option<[u64; 2]>,
 }
 
+/// What is read of a model's files: metadata by their keys, and dimensions of tensors, the outermost first.
+pub(super) trait Described {
+    /// A value of the metadata.
+    fn value(&self, key: &str) -> Option<&Value>;
+    /// Whether a key begins so.
+    fn has_prefix(&self, prefix: &str) -> bool;
+    /// A tensor's dimensions.
+    fn dims(&self, name: &str) -> Option<&[u64]>;
+}
+
 /// The keys.
-struct Keys<'a>(&'a File);
+struct Keys<'a>(&'a dyn Described);
 
 impl<'a> Keys<'a> {
     fn value(&self, name: &str) -> Option<&'a Value> {
@@ -146,8 +156,8 @@ fn scaled(signs: impl Iterator<Item = f32>, block: u64) -> Bytes {
 
 impl Folds {
     /// Reads what the metadata say, if they say something.
-    pub fn read(file: &File) -> Result<Option<Folds>> {
-        if !file.keys().any(|key| key.starts_with(PREFIX)) {
+    pub fn read(file: &impl Described) -> Result<Option<Folds>> {
+        if !file.has_prefix(PREFIX) {
             return Ok(None);
         }
         let keys = Keys(file);
@@ -174,7 +184,7 @@ impl Folds {
             )));
         }
         let table = !back.is_empty();
-        let is_last = table && !file.has(HEAD);
+        let is_last = table && file.dims(HEAD).is_none();
         if (version == 2) != tied || tied && !is_last || is_last && !tied {
             return Err(invalid(format!(
                 "'{PREFIX}version' is 2 where 'tied_output' is true, and '{TABLE}' is folded and the last matrix, too"
@@ -212,7 +222,7 @@ impl Folds {
     }
 
     /// `x` with the heads of its rows in the order that folded weights have.
-    fn in_groups(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    pub fn in_groups(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
         let Some([outer, inner]) = self.grouped else { return Ok(x) };
         let [rows, width] = b.sizes(x)[..] else { return Err(b.invalid("no rows to turn")) };
         let length = width.exact();
@@ -227,7 +237,7 @@ impl Folds {
     }
 
     /// `x` times the signs of its rows.
-    fn signed(&self, b: &mut Builder, x: TensorId, name: &str) -> Result<TensorId> {
+    pub fn signed(&self, b: &mut Builder, x: TensorId, name: &str) -> Result<TensorId> {
         let width = b.sizes(x).last().map_or(0, |width| width.exact());
         let signs = match &self.signs {
             None => scaled(std::iter::repeat_n(1.0, width as usize), self.block),
@@ -240,7 +250,7 @@ impl Folds {
     }
 
     /// `x` with each block of its rows times the matrix of plus and minus ones.
-    fn multiplied(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
+    pub fn multiplied(&self, b: &mut Builder, x: TensorId) -> Result<TensorId> {
         let dims = b.sizes(x).to_vec();
         if self.block == 1 {
             return Ok(x);
@@ -256,7 +266,7 @@ impl Folds {
 }
 
 /// Groups of value heads of linear attention, and the groups' key heads, as layers make them: `[heads of a group, groups]`.
-fn value_heads(file: &File) -> Result<Option<[u64; 2]>> {
+fn value_heads(file: &impl Described) -> Result<Option<[u64; 2]>> {
     let Some(Value::Text(name)) = file.value("general.architecture") else { return Ok(None) };
     let count = |key: &str| match file.value(&format!("{name}.ssm.{key}")) {
         Some(Value::Int(count)) => u64::try_from(*count).ok().filter(|count| (1..1 << 20).contains(count)),
@@ -293,37 +303,4 @@ fn sylvester(b: &mut Builder, size: u64) -> Result<RowMatrix> {
         RowFormat::Floats(DType::F32)
     };
     b.row_matrix("sylvester", format, [size, size], &bytes.into())
-}
-
-impl Tensors<'_> {
-    /// Rows of a product with weights: turned, where these are folded.
-    pub fn turned(&self, b: &mut Builder, x: TensorId, name: &str) -> Result<TensorId> {
-        let Some(folds) = self.folds().filter(|folds| folds.is_before(name)) else { return Ok(x) };
-        let grouped = folds.is_grouped(name);
-        self.note_turned(name);
-        if let Some(known) = self.known_turned(x, grouped) {
-            return Ok(known);
-        }
-        let own = if grouped { folds.in_groups(b, x)? } else { x };
-        let own = b.as_f32(own)?;
-        let made = folds.signed(b, own, name)?;
-        let made = folds.multiplied(b, made)?;
-        self.keep_turned(x, grouped, made);
-        Ok(made)
-    }
-
-    /// Rows of a table that were looked up: turned back, where it is folded.
-    pub fn turned_back(&self, b: &mut Builder, rows: TensorId, name: &str) -> Result<TensorId> {
-        let Some(folds) = self.folds().filter(|folds| folds.is_table(name)) else { return Ok(rows) };
-        self.note_turned(name);
-        let made = folds.multiplied(b, rows)?;
-        folds.signed(b, made, name)
-    }
-
-    /// A product of rows with a matrix of weights.
-    pub fn product(&self, b: &mut Builder, x: TensorId, name: &str, dims: [u64; 2]) -> Result<TensorId> {
-        let weights = self.matrix(b, name, dims)?;
-        let x = self.turned(b, x, name)?;
-        b.row_product(x, &weights)
-    }
 }

@@ -16,6 +16,7 @@ mod crossed;
 mod decayed;
 mod delta_net;
 mod embed;
+mod errors;
 mod experts;
 mod factors;
 mod families;
@@ -66,6 +67,7 @@ mod streams;
 mod switched;
 mod tokens;
 mod trunk;
+mod turned;
 mod unknown;
 mod xielu;
 

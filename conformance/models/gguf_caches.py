@@ -2,12 +2,11 @@
 
     python gguf_caches.py HALITE LIBRARIES COUNT SEED [NAME...]
 
-HALITE is the program, LIBRARIES llama.cpp's (see gguf_tiny.py). COUNT architectures of gguf_matrix.py are drawn, or the NAMEs taken, with
+HALITE is the program, LIBRARIES llama.cpp's (see gguf_tiny.py). COUNT architectures of gguf_matrix.py are drawn, or each NAME taken, with
 weights as f32. Each program tells the logarithms of the probabilities of 55 tokens with caches in f16, and with pairs of types that are drawn;
 the root of the mean square of what a pair changes is printed, of Halite and of llama.cpp, of all tokens and of all but two, and how far the
 programs are apart in f16. The last lines say how many cases are right: within 0.08 in f16, and changes (but of two tokens, whose experts may be
-at ties) of at most 1.5 times llama.cpp's and 0.02 more. Where llama.cpp takes no such
-caches, or has no numbers with them, a change is only told.
+at ties) of at most 1.5 times llama.cpp's and 0.02 more. Where llama.cpp takes no such caches, or has no numbers with them, a change is only told.
 """
 
 import json

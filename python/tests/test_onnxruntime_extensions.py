@@ -98,7 +98,7 @@ def test_bert_parts_words():
 
 def test_byte_pairs_are_filled_up():
     merges = ["h e", "l l", "he ll", "Ġ he", "Ġhe ll", "Ġhell o"]
-    vocabulary = ["<|endoftext|>", *"helo", "Ġ", "!", "he", "ll", "hell", "Ġhe", "Ġhell", "Ġhello"]
+    vocabulary = ["<|endoftext|>", "h", "e", "l", "o", "Ġ", "!", "he", "ll", "hell", "Ġhe", "Ġhell", "Ġhello"]
     attributes = {
         "vocab": json.dumps({word: number for number, word in enumerate(vocabulary)}),
         "merges": "\n".join(["#version: 0.2", *merges]),
